@@ -9,6 +9,7 @@
 
 mod advice;
 mod by_name;
+pub mod calibrate;
 pub mod check;
 mod choices;
 pub mod compare;
@@ -30,10 +31,12 @@ mod schemas;
 mod sparkline;
 pub mod sweep;
 pub mod system;
+pub mod tool;
 pub mod torture;
 
 pub use advice::{AdviceAnswer, BringsAnswer, BunchedAnswer, FullestAnswer, GainAnswer};
 pub use by_name::ByName;
+pub use calibrate::calibrate;
 pub use check::check;
 pub use choices::{ChoiceAnswer, ChoicesAnswer, LeftOutAnswer};
 pub use compare::compare;
@@ -50,6 +53,7 @@ pub use path::path;
 pub use plan::plan;
 pub use reproduce::reproduce;
 pub use sweep::sweep;
+pub use tool::tool;
 pub use torture::torture;
 
 use offpath_plan::Setting;

@@ -1,6 +1,7 @@
 //! docs/schemas follows from the types: `UPDATE_SCHEMAS=1 cargo test -p offpath-answers schemas` writes the files, and the
 //! test without it compares them.
 
+use crate::calibrate::CalibrateAnswer;
 use crate::check::CheckAnswer;
 use crate::compare::CompareAnswer;
 use crate::device::{DeviceAnswer, ListAnswer};
@@ -13,6 +14,7 @@ use crate::path::{PathAnswer, PathsAnswer};
 use crate::plan::PlanAnswer;
 use crate::reproduce::{BesideAnswer, ReproduceAnswer};
 use crate::sweep::SweepAnswer;
+use crate::tool::ToolAnswer;
 use crate::torture::TortureAnswer;
 use offpath_apps::Shipped;
 use offpath_apps::system::Registry;
@@ -110,8 +112,10 @@ fn schemas_follow_from_the_types() {
         ),
         ("path.json", schema::<PathAnswer>("offpath path DEVICE --path PATH --format json")),
         ("paths.json", schema::<PathsAnswer>("offpath path DEVICE --format json")),
+        ("path-as.json", schema::<ToolAnswer>("offpath path DEVICE --as PROGRAM --format json")),
         ("sweep.json", schema::<SweepAnswer>("offpath sweep DEVICE --format json")),
         ("device-show.json", schema::<DeviceAnswer>("offpath device show DEVICE --format json")),
+        ("calibrate.json", schema::<CalibrateAnswer>("offpath calibrate LOG... --format json")),
         ("import.json", schema::<ImportAnswer>("offpath import LOG... --format json")),
         ("collect.json", schema::<CollectAnswer>("offpath collect --format json")),
         ("diagnose.json", schema::<DiagnoseAnswer>("offpath diagnose LOG... --device DEVICE --format json")),

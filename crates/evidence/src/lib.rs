@@ -13,7 +13,7 @@ mod identify;
 pub mod judge;
 pub mod log;
 mod measure;
-mod quadratic;
+pub mod quadratic;
 pub mod reproduce;
 pub mod residual;
 pub mod row;

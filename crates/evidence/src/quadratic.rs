@@ -5,21 +5,25 @@ use clarabel::solver::{DefaultSettingsBuilder, DefaultSolver, IPSolver, Nonnegat
 
 /// `sum of (column, coefficient) <= bound`.
 #[derive(Clone, Debug)]
-pub(crate) struct Limit {
+pub struct Limit {
+    /// Columns with their coefficients.
     pub coefficients: Vec<(usize, f64)>,
+    /// The bound.
     pub bound: f64,
 }
 
 /// A minimum and the multiplier of each limit there.
 #[derive(Debug)]
-pub(crate) struct Minimum {
+pub struct Minimum {
+    /// The place.
     pub x: Vec<f64>,
+    /// Of each limit.
     pub multipliers: Vec<f64>,
 }
 
 /// Minimises `sum of (curvature / 2) x^2 + slope x` under `limits`; `None` where the solver finds no
 /// optimum.
-pub(crate) fn minimise(curvature: &[f64], slope: &[f64], limits: &[Limit]) -> Option<Minimum> {
+pub fn minimise(curvature: &[f64], slope: &[f64], limits: &[Limit]) -> Option<Minimum> {
     let columns = curvature.len();
     let all: Vec<usize> = (0..columns).collect();
     let starts: Vec<usize> = (0..=columns).collect();

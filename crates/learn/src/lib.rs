@@ -4,6 +4,9 @@
 //! and how long a request takes are the readings of its route. Around them stands what a tool adds: one thread that posts
 //! for all queue pairs, completions by turns, requests posted ahead, READs in flight of a queue pair.
 //!
+//! [`calibrate`] goes the other way: from measured points to the numbers that they tell, each with its interval, and to what
+//! they do not tell apart, with the run that would.
+//!
 //! ```
 //! use offpath_learn::{ToolBench, ToolProgram};
 //! use offpath_profile::{Category, Library, SystemRequest};
@@ -19,13 +22,22 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod calibrate;
+mod descent;
 pub mod describe;
 pub mod diagnose;
 mod expect;
+mod points;
 mod posting;
 mod run;
 
+pub use calibrate::{
+    Calibration, CalibrationError, CalibrationRequest, ErrorSummary, KeptNumber, KeptReason, LearntNumber,
+    PredictedPoint, calibrate, program_of,
+};
+
 pub use expect::{Ceiling, CeilingKind, ExpectError, Expected, ToolBench};
+pub use points::{HoldOut, LeftAside, MeasuredPoint, PointCollector, UnknownHoldOut};
 pub use run::{
     NotARun, PROGRAMS, RunKind, RunLength, TOOL_CQ_MODERATION, TOOL_MODERATED, TOOL_POLL_BATCH,
     TOOL_TX_DEPTH, ToolProgram, ToolRun,

@@ -54,7 +54,10 @@ impl Factor {
 
     /// Whether evidence fixes it.
     pub fn is_evidence(&self) -> bool {
-        matches!(self.origin, Origin::Profile(Provenance::Fitted | Provenance::Measured))
+        matches!(
+            self.origin,
+            Origin::Profile(Provenance::Fitted | Provenance::Measured | Provenance::MeasuredHere)
+        )
     }
 
     /// Whether the design gives it.

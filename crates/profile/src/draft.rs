@@ -128,7 +128,7 @@ const BLANK: &str = "\
 #   value       with its unit
 #   low, high   the interval around it; an assumed or carried-over number needs both, others may leave them out
 #   source      where it stands, in your own words
-#   provenance  datasheet, measured, fitted, assumed or carried-over
+#   provenance  datasheet, measured, measured-here, fitted, assumed or carried-over
 # Leave out tables of what this card has not, such as an engine, and give a second one of its kind another name.
 ";
 
@@ -485,7 +485,11 @@ fn taken_over(mut number: Number, key: &Key, base: &str, is_own_file: bool) -> N
     let is_known = match number.provenance {
         // What a shipped data sheet says without a row is a standard's; a user's own may be of the card alone.
         Provenance::Datasheet if number.rows.is_empty() && !is_own_file => return number,
-        Provenance::Datasheet | Provenance::Measured | Provenance::Fitted | Provenance::Set => true,
+        Provenance::Datasheet
+        | Provenance::Measured
+        | Provenance::MeasuredHere
+        | Provenance::Fitted
+        | Provenance::Set => true,
         Provenance::Assumed | Provenance::CarriedOver => false,
     };
     if is_known {

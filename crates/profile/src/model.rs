@@ -15,6 +15,8 @@ pub enum Provenance {
     Datasheet,
     /// Measured and published.
     Measured,
+    /// Measured on this very card, or fitted to what was.
+    MeasuredHere,
     /// Chosen so that the named evidence rows come out.
     Fitted,
     /// Neither described nor measured; a stated judgement.

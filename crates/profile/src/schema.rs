@@ -475,9 +475,10 @@ pub(crate) use key_name;
 
 impl Provenance {
     /// Every provenance, the best known first.
-    pub const ALL: [Provenance; 6] = [
+    pub const ALL: [Provenance; 7] = [
         Provenance::Datasheet,
         Provenance::Measured,
+        Provenance::MeasuredHere,
         Provenance::Fitted,
         Provenance::Assumed,
         Provenance::CarriedOver,
@@ -494,6 +495,7 @@ impl Provenance {
         match self {
             Provenance::Datasheet => "datasheet",
             Provenance::Measured => "measured",
+            Provenance::MeasuredHere => "measured-here",
             Provenance::Fitted => "fitted",
             Provenance::Assumed => "assumed",
             Provenance::CarriedOver => "carried-over",
@@ -511,7 +513,7 @@ impl std::fmt::Display for Provenance {
 /// A word that is not a provenance.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is not a provenance; use one of `datasheet`, `measured`, `fitted`, `assumed`, `carried-over`, `set`"
+    "`{0}` is not a provenance; use one of `datasheet`, `measured`, `measured-here`, `fitted`, `assumed`, `carried-over`, `set`"
 )]
 pub struct UnknownProvenance(pub String);
 

@@ -106,7 +106,7 @@ pub struct NumberAnswer {
     /// How it is known.
     #[cfg_attr(
         test,
-        schemars(extend("enum" = ["datasheet", "measured", "fitted", "assumed", "carried-over", "set"]))
+        schemars(extend("enum" = ["datasheet", "measured", "measured-here", "fitted", "assumed", "carried-over", "set"]))
     )]
     pub provenance: &'static str,
     /// Where it stands.
@@ -202,6 +202,7 @@ fn provenance(provenance: Provenance) -> &'static str {
     match provenance {
         Provenance::Datasheet => "datasheet",
         Provenance::Measured => "measured",
+        Provenance::MeasuredHere => "measured-here",
         Provenance::Fitted => "fitted",
         Provenance::Assumed => "assumed",
         Provenance::CarriedOver => "carried-over",

@@ -1,6 +1,7 @@
 //! The commands, each in a module of its own: add one by a variant of [`Command`] and an arm of [`run`].
 
 pub mod backend;
+pub mod calibrate;
 pub mod check;
 pub mod collect;
 pub mod compare;
@@ -51,6 +52,8 @@ Examples:
     offpath diagnose ib_read_bw.log --device connectx6
   What is my machine, and is anything odd about it?
     offpath collect
+  Learn a card from them, and plan with it:
+    offpath calibrate *.log --base connectx7 -o mycard.toml
 
 Exit codes:
   0   the answer is printed
@@ -90,6 +93,7 @@ pub enum Command {
     Import(import::Options),
     Collect(collect::Options),
     Diagnose(diagnose::Options),
+    Calibrate(calibrate::Options),
     /// Replicate a Redis or Valkey master, which serves one copy, to many replicas (a program of its own)
     #[command(disable_help_flag = true)]
     Relay(service::Options),
@@ -143,6 +147,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Import(options) => import::run(&options, &context),
         Command::Collect(options) => collect::run(&options, &context),
         Command::Diagnose(options) => diagnose::run(&options, &context),
+        Command::Calibrate(options) => calibrate::run(&options, &context),
         Command::Relay(_) => service::run("relay", "offpath-redis"),
         Command::Shard(_) => service::run("shard", "offpath-shard"),
         Command::Run(options) => run::run(&options, &context),

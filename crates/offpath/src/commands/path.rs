@@ -5,7 +5,9 @@ use crate::failure::Failure;
 use crate::options;
 use crate::output::OutputFile;
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 use offpath::answers::path::{PathAnswers, PathDraft, PathRequest};
+use offpath::answers::tool::{ToolAnswer, ToolRequest, tool, tool_programs};
 use offpath::quantity::Bytes;
 use offpath::route::{Posting, Verb};
 use std::path::PathBuf;
@@ -17,7 +19,9 @@ Examples:
   offpath path bluefield2 --path soc-host --verb read --size 256KiB    names pcie1.down as binding
   offpath path bluefield2 --verb write --size 4KiB                     one line for each path
   offpath path bluefield2 --path soc-host --post batch:16 --set soc.pcie_mtu=512B --format json
-  offpath path bluefield2 --path client-soc --html path.html           the same as a page with charts";
+  offpath path bluefield2 --path client-soc --html path.html           the same as a page with charts
+  offpath path connectx7 --as ib_read_bw --qps 8 --report-gbits        what perftest would print, size by size
+  offpath path bluefield2 --path client-soc --as ib_write_lat --size 64B";
 
 /// Show what an operation on a path costs, what binds it, with confidence intervals
 #[derive(Args, Debug)]
@@ -30,21 +34,93 @@ pub struct Options {
     #[arg(long)]
     path: Option<String>,
     /// What the operation does
-    #[arg(long, default_value = "read", value_parser = options::verb())]
+    #[arg(long, default_value = "read", value_parser = options::verb(), conflicts_with = "tool")]
     verb: Verb,
     /// Payload, from 0B to 1GiB [default: 64B; an atomic has its own 8B]
     #[arg(long, value_parser = options::payload)]
     size: Option<Bytes>,
     /// How requests reach the NIC: `single`, or `batch:16` for 16 behind one doorbell
-    #[arg(long, default_value = "single", value_parser = options::posting)]
+    #[arg(long, default_value = "single", value_parser = options::posting, conflicts_with = "tool")]
     post: Posting,
     /// Also write a page with charts to this file: latency and capacity against payload, the topology
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "tool")]
     html: Option<PathBuf>,
+    #[command(flatten)]
+    tool: ToolOptions,
+}
+
+/// The options of perftest that decide what it prints; left out, each is what the program does by itself.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "As perftest prints it")]
+struct ToolOptions {
+    /// Print what this program would, on `client-host` where no path is named; without `--size` as `-a` does
+    #[arg(long = "as", id = "tool", value_name = "PROGRAM", value_parser = PossibleValuesParser::new(tool_programs()))]
+    program: Option<String>,
+    /// Queue pairs, for all of which one thread posts (`-q`)
+    #[arg(long, requires = "tool", value_parser = options::whole::<u64>(1, 16_384))]
+    qps: Option<u64>,
+    /// Requests of each queue pair that are posted ahead (`-t`)
+    #[arg(long, requires = "tool", value_parser = options::whole::<u64>(1, 1 << 20))]
+    tx_depth: Option<u64>,
+    /// Requests of a queue pair behind one completion (`-Q`)
+    #[arg(long, requires = "tool", value_parser = options::whole::<u64>(1, 1 << 20))]
+    cq_mod: Option<u64>,
+    /// Requests behind one doorbell (`-l`)
+    #[arg(long, requires = "tool", value_parser = options::whole::<u64>(1, 1 << 20))]
+    post_list: Option<u64>,
+    /// The largest payload that goes inline (`-I`)
+    #[arg(long, requires = "tool", value_parser = options::payload)]
+    inline_size: Option<Bytes>,
+    /// READs and atomics of each queue pair in flight (`-o`) [default: the device's own]
+    #[arg(long, requires = "tool", value_parser = options::whole::<u64>(1, 1 << 16))]
+    outs: Option<u64>,
+    /// Payload of a packet (`-m`) [default: the testbed's own]
+    #[arg(long, requires = "tool", value_parser = mtu)]
+    mtu: Option<Bytes>,
+    /// Iterations of each queue pair (`-n`)
+    #[arg(long, requires = "tool", value_parser = options::whole::<u64>(1, 1 << 40))]
+    iters: Option<u64>,
+    /// Both sides send, and rates are the sum of both (`-b`)
+    #[arg(long, requires = "tool")]
+    bidirectional: bool,
+    /// Bandwidth in 10^9 bits instead of 2^20 bytes
+    #[arg(long, requires = "tool")]
+    report_gbits: bool,
+}
+
+/// Reads a path MTU.
+fn mtu(text: &str) -> Result<Bytes, String> {
+    let size = options::payload(text)?;
+    match size.get() {
+        256 | 512 | 1024 | 2048 | 4096 => Ok(size),
+        _ => Err("a path MTU is 256B, 512B, 1024B, 2048B or 4096B".to_string()),
+    }
 }
 
 /// Runs the command.
 pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
+    if let Some(program) = &options.tool.program {
+        let own = &options.tool;
+        let found = tool(&ToolRequest {
+            device: options.device.clone(),
+            path: options.path.clone().unwrap_or_else(|| "client-host".to_string()),
+            program: program.clone(),
+            sizes: options.size.into_iter().collect(),
+            qps: own.qps,
+            tx_depth: own.tx_depth,
+            cq_moderation: own.cq_mod,
+            post_list: own.post_list,
+            inline: own.inline_size,
+            outstanding_reads: own.outs,
+            mtu: own.mtu,
+            iterations: own.iters,
+            is_bidirectional: own.bidirectional,
+            in_gbits: own.report_gbits,
+            system: context.system.clone(),
+        })?;
+        context.screen.emit(&answer(&found, context, ToolAnswer::text)?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let request = PathRequest {
         device: options.device.clone(),
         path: options.path.clone(),

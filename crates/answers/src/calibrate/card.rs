@@ -1,0 +1,181 @@
+//! A card that was learnt, as a profile: the base's files under a name of their own, with what was fitted in its place.
+
+use super::{CalibrateRequest, CalibratedLogAnswer};
+use offpath_learn::LearntNumber;
+use offpath_profile::{Category, Library, Provenance, System, read_text};
+use offpath_quantity::Quantity;
+use offpath_terminal::failure::Failure;
+use std::collections::BTreeMap;
+use std::path::Path;
+use toml_edit::{DocumentMut, InlineTable, Value};
+
+/// A file of a card.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CardFile {
+    /// Its name, beside the others.
+    pub name: String,
+    /// Its text.
+    pub text: String,
+}
+
+fn broken(file: &str, what: impl std::fmt::Display) -> Failure {
+    Failure::input(
+        format!("{file} cannot be written on: {what}"),
+        "use a shipped device as the base, or correct the file",
+    )
+}
+
+/// A profile's category and name by its file, as in `profiles/hosts/srv.toml`.
+fn of_file(file: &str) -> Option<(Category, &str)> {
+    let mut parts = file.trim_end_matches(".toml").rsplit('/');
+    let name = parts.next()?;
+    let folder = parts.next()?;
+    let category = Category::ALL.into_iter().find(|category| category.directory() == folder)?;
+    Some((category, name))
+}
+
+fn source(library: &Library, file: &str) -> Result<String, Failure> {
+    match of_file(file) {
+        Some((category, name)) if library.source(category, name).is_ok() => {
+            Ok(library.source(category, name)?.to_string())
+        }
+        _ => read_text(Path::new(file)).map_err(|error| broken(file, error)),
+    }
+}
+
+fn parsed(file: &str, text: &str) -> Result<DocumentMut, Failure> {
+    text.parse().map_err(|error: toml_edit::TomlError| broken(file, error.message()))
+}
+
+fn written(quantity: Quantity) -> Value {
+    match quantity {
+        Quantity::Count(count) => {
+            i64::try_from(count).map_or_else(|_| Value::from(count.to_string()), Value::from)
+        }
+        Quantity::Ratio(ratio) => Value::from(ratio),
+        other => Value::from(other.to_string()),
+    }
+}
+
+/// Puts fitted numbers into a file's text.
+fn put(
+    document: &mut DocumentMut,
+    file: &str,
+    numbers: &[&LearntNumber],
+    source: &str,
+) -> Result<(), Failure> {
+    for one in numbers {
+        let missing = || broken(file, format!("it has no number `{}`", one.key));
+        let (table, key) = one.key.rsplit_once('.').ok_or_else(missing)?;
+        let item = document.get_mut(table).and_then(|table| table.get_mut(key)).ok_or_else(missing)?;
+        let value = item.as_value_mut().ok_or_else(missing)?;
+        let decor = value.decor().clone();
+        let mut number = InlineTable::new();
+        number.insert("value", written(one.value));
+        number.insert("low", written(one.low));
+        number.insert("high", written(one.high));
+        number.insert("source", Value::from(source));
+        number.insert("provenance", Value::from(Provenance::MeasuredHere.name()));
+        *value = Value::InlineTable(number);
+        *value.decor_mut() = decor;
+    }
+    Ok(())
+}
+
+/// The files of the card that was learnt: the device with its testbed, and a copy of every other file that a number was fitted in.
+pub(super) fn card(
+    library: &Library,
+    request: &CalibrateRequest,
+    system: &System,
+    numbers: &[LearntNumber],
+    logs: &[CalibratedLogAnswer],
+) -> Result<Vec<CardFile>, Failure> {
+    let mut hasher = crc32fast::Hasher::new();
+    logs.iter().for_each(|log| hasher.update(log.crc32.as_bytes()));
+    let stamp = format!("{:08x}", hasher.finalize());
+    let file_name = |file: &str| file.rsplit('/').next().unwrap_or(file).to_string();
+    let named: Vec<String> = logs.iter().take(2).map(|log| file_name(&log.file)).collect();
+    let more = logs.len().saturating_sub(named.len());
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let source_words = format!("offpath calibrate: {}{more}, crc32 {stamp}", named.join(", "));
+
+    let device_file = match request.base.ends_with(".toml") {
+        true => request.base.clone(),
+        false => {
+            let listed = library.names(Category::Device).into_iter().find(|one| one.name == request.base);
+            listed.map(|one| one.file).ok_or_else(|| broken(&request.base, "it has no file"))?
+        }
+    };
+    let testbed = request.system.testbed.clone().unwrap_or_else(|| system.testbed.clone());
+    let testbed_file = match testbed.ends_with(".toml") {
+        true => testbed.clone(),
+        false => {
+            let listed = library.names(Category::Testbed).into_iter().find(|one| one.name == testbed);
+            listed.map(|one| one.file).unwrap_or_else(|| device_file.clone())
+        }
+    };
+    let mut by_file: BTreeMap<&str, Vec<&LearntNumber>> = BTreeMap::new();
+    numbers.iter().for_each(|one| by_file.entry(&one.file).or_default().push(one));
+    let none = Vec::new();
+
+    let mut device = parsed(&device_file, &library.draft(&request.name, Some(&request.base))?)?;
+    let of_device: Vec<&LearntNumber> = by_file.get(device_file.as_str()).unwrap_or(&none).clone();
+    let is_of_testbed =
+        |one: &&LearntNumber| device.get(one.key.split('.').next().unwrap_or_default()).is_none();
+    let (_, own): (Vec<&LearntNumber>, Vec<&LearntNumber>) = of_device.into_iter().partition(is_of_testbed);
+    put(&mut device, &device_file, &own, &source_words)?;
+    if let Some(header) = device.get_mut("device").and_then(|item| item.as_table_mut()) {
+        header.remove("testbed");
+        let description = format!("learnt from logs by offpath calibrate, begun from {}", request.base);
+        header.insert("description", toml_edit::value(description));
+    }
+
+    // The testbed stands in the device's file, so that one name means the whole.
+    let mut bed = parsed(&testbed_file, &source(library, &testbed_file)?)?;
+    let keep: Vec<String> = bed
+        .iter()
+        .filter(|(name, item)| {
+            let kind = item.get("kind").and_then(|kind| kind.as_str());
+            *name == "testbed" || matches!(kind, Some("machine" | "network"))
+        })
+        .map(|(name, _)| name.to_string())
+        .collect();
+    let drop: Vec<String> =
+        bed.iter().map(|(name, _)| name.to_string()).filter(|name| !keep.contains(name)).collect();
+    drop.iter().for_each(|name| {
+        bed.remove(name);
+    });
+    if let Some(name) = bed.get_mut("testbed").and_then(|item| item.get_mut("name")) {
+        *name = toml_edit::value(request.name.as_str());
+    }
+    let of_bed: Vec<&LearntNumber> = by_file.get(testbed_file.as_str()).unwrap_or(&none).clone();
+    let of_bed: Vec<&LearntNumber> = of_bed
+        .into_iter()
+        .filter(|one| bed.get(one.key.split('.').next().unwrap_or_default()).is_some())
+        .collect();
+    put(&mut bed, &testbed_file, &of_bed, &source_words)?;
+
+    // Hosts and other machines' devices with fitted numbers are files beside it.
+    let mut beside = Vec::new();
+    for (file, own) in by_file.iter().filter(|(file, _)| **file != device_file && **file != testbed_file) {
+        let stem = file_name(file).trim_end_matches(".toml").to_string();
+        let copy = format!("{}-{stem}.toml", request.name);
+        let mut document = parsed(file, &source(library, file)?)?;
+        put(&mut document, file, own, &source_words)?;
+        for machine in keep.iter().filter(|name| *name != "testbed") {
+            for word in ["host", "device"] {
+                let Some(item) = bed.get_mut(machine).and_then(|table| table.get_mut(word)) else { continue };
+                let is_meant =
+                    item.as_str().is_some_and(|name| name == stem || file_name(name) == file_name(file));
+                if is_meant {
+                    *item = toml_edit::value(copy.as_str());
+                }
+            }
+        }
+        beside.push(CardFile { name: copy, text: document.to_string() });
+    }
+    let text = format!("{device}\n# Where it stands.\n{bed}");
+    let mut files = vec![CardFile { name: format!("{}.toml", request.name), text }];
+    files.extend(beside);
+    Ok(files)
+}

@@ -1,0 +1,387 @@
+//! What `offpath calibrate` answers: numbers of a card from its own logs, how well held-out points are predicted, and the
+//! card as a profile.
+
+mod card;
+mod text;
+
+use crate::SCHEMA_VERSION;
+use crate::import::{ImportRemarkAnswer, ImportRequest, import_each};
+use crate::system::SystemAnswer;
+use crate::tool::refused;
+use offpath_learn::{
+    Calibration, CalibrationError, CalibrationRequest, ErrorSummary, HoldOut, KeptNumber, KeptReason,
+    LearntNumber, LeftAside, MeasuredPoint, PointCollector, RunKind, calibrate as learn, program_of,
+};
+use offpath_logs::LogItem;
+use offpath_terminal::failure::Failure;
+use offpath_terminal::options::SystemOptions;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+pub use card::CardFile;
+
+/// Logs to learn a card from.
+#[derive(Clone, Debug, Default)]
+pub struct CalibrateRequest {
+    /// Their files; `-` is standard input.
+    pub logs: Vec<PathBuf>,
+    /// The card that is begun from: a device's name, or a .toml file that describes one.
+    pub base: String,
+    /// What the card is called; its file's name without `.toml`.
+    pub name: String,
+    /// From the client's endpoint to the server's.
+    pub path: String,
+    /// What is kept for prediction; every second size where nothing is said.
+    pub hold_out: Vec<HoldOut>,
+    /// Numbers that have to be fitted; those that the points tell where none is named.
+    pub fit: Vec<String>,
+    /// Numbers that stay as they are.
+    pub pin: Vec<String>,
+    /// Which system is meant.
+    pub system: SystemOptions,
+}
+
+/// What logs say of a card.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CalibrateAnswer {
+    /// Version of this schema; it grows when a key changes its meaning or goes away. New keys may come without that.
+    #[cfg_attr(test, schemars(extend("const" = SCHEMA_VERSION)))]
+    pub schema_version: u32,
+    /// The system that was begun from.
+    #[serde(flatten)]
+    pub system: SystemAnswer,
+    /// From the client's endpoint to the server's.
+    pub path: String,
+    /// What was kept for prediction.
+    pub held_out: Vec<String>,
+    /// The logs that gave points, with a checksum of each.
+    pub logs: Vec<CalibratedLogAnswer>,
+    /// Rows of logs that gave none, and why.
+    pub left_aside: Vec<LeftAsideAnswer>,
+    /// The numbers that were fitted.
+    pub numbers: Vec<CalibratedNumberAnswer>,
+    /// Numbers that such runs feel, and that stay as they were.
+    pub kept: Vec<KeptNumberAnswer>,
+    /// Errors of fitted points, of the model.
+    pub fitted_error: ErrorAnswer,
+    /// Errors of fitted points, each predicted without its own run.
+    pub left_out_error: ErrorAnswer,
+    /// Errors of fitted points, each predicted without the log that it stands in.
+    pub left_out_log_error: ErrorAnswer,
+    /// Errors of held-out points, of the model.
+    pub held_out_error: ErrorAnswer,
+    /// The same of a roofline of two numbers, fitted to the same points.
+    pub held_out_error_of_roofline: ErrorAnswer,
+    /// The same of a straight line of time over size, fitted to the same points.
+    pub held_out_error_of_line: ErrorAnswer,
+    /// What runs that were repeated differ by.
+    pub repeated_difference: ErrorAnswer,
+    /// Held-out points within their 80% intervals.
+    pub held_out_within_80: usize,
+    /// Every point with its prediction.
+    pub points: Vec<CalibratedPointAnswer>,
+    /// The card as a profile, with what stands beside it.
+    #[serde(skip)]
+    pub card: Vec<CardFile>,
+}
+
+/// A log that gave points.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CalibratedLogAnswer {
+    /// The file, as it was named.
+    pub file: String,
+    /// Points that it gave.
+    pub points: usize,
+    /// CRC-32 of what it says: of its points, in their order.
+    pub crc32: String,
+}
+
+/// Rows that gave no point.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct LeftAsideAnswer {
+    /// The file, as it was named.
+    pub file: String,
+    /// The first of the rows.
+    pub line: u64,
+    /// How many.
+    pub rows: u64,
+    /// Why.
+    pub why: String,
+}
+
+/// A number that was fitted.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CalibratedNumberAnswer {
+    /// Its name, as `--set` takes it.
+    pub name: String,
+    /// Its names on other machines that have the same number.
+    pub same_number: Vec<String>,
+    /// What the base says, with its unit.
+    pub base: String,
+    /// What the points say.
+    pub value: String,
+    /// The lower end of its 90% interval.
+    pub low_90: String,
+    /// The upper end.
+    pub high_90: String,
+    /// Whether it ended where the search does: the points ask for more than the base allows.
+    pub at_bound: bool,
+    /// Whether the points tell it by itself, to 15% and better.
+    pub told: bool,
+    /// Where it is not told: numbers that stayed and that the points move with as with this one, so that it stands for them, too.
+    pub stands_for: Vec<String>,
+}
+
+/// A number that stays.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct KeptNumberAnswer {
+    /// Its name, as `--set` takes it.
+    pub name: String,
+    /// What the base says, with its unit.
+    pub value: String,
+    /// `not-seen`: no fitted point feels it; `not-told-apart`: the points move with it as with others; `pinned`.
+    #[cfg_attr(test, schemars(extend("enum" = ["not-seen", "not-told-apart", "pinned"])))]
+    pub reason: &'static str,
+    /// The fitted numbers that it is not told apart from.
+    pub alike: Vec<String>,
+    /// A run that would tell it; null where none of those that were tried does.
+    pub run: Option<String>,
+}
+
+/// Errors of some points without their signs, as shares of what was measured.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ErrorAnswer {
+    /// How many points.
+    pub points: usize,
+    /// The middle one; null without points.
+    pub median: Option<f64>,
+    /// What nine of ten are at most.
+    pub p90: Option<f64>,
+    /// The greatest.
+    pub greatest: Option<f64>,
+}
+
+/// A point with its prediction.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CalibratedPointAnswer {
+    /// The file, as it was named.
+    pub file: String,
+    /// The line, from 1.
+    pub line: u64,
+    /// The program that prints such a figure; null where none of those known does.
+    pub program: Option<&'static str>,
+    /// What was run, in words.
+    pub run: String,
+    /// Whether it was kept for prediction.
+    pub held_out: bool,
+    /// What all of the point's figures mean: `operations_per_s` or `latency_ns`.
+    #[cfg_attr(test, schemars(extend("enum" = ["operations_per_s", "latency_ns"])))]
+    pub metric: &'static str,
+    /// What was measured.
+    pub measured: f64,
+    /// What the model says.
+    pub predicted: f64,
+    /// The lower end of its 80% interval.
+    pub low_80: f64,
+    /// The upper end.
+    pub high_80: f64,
+    /// What the model says without this point and those of the same run; null for held-out points.
+    pub left_out: Option<f64>,
+    /// What the roofline says.
+    pub roofline: f64,
+    /// What the straight line says.
+    pub line_of_size: f64,
+}
+
+/// Learns a card from its logs.
+///
+/// ```no_run
+/// use offpath_answers::calibrate::{CalibrateRequest, calibrate};
+/// let request = CalibrateRequest {
+///     logs: vec!["ib_read_bw.log".into()],
+///     base: "connectx7".into(),
+///     name: "mycard".into(),
+///     path: "client-host".into(),
+///     ..CalibrateRequest::default()
+/// };
+/// let answer = calibrate(&request)?;
+/// for one in &answer.numbers {
+///     println!("{} = {} ({} to {})", one.name, one.value, one.low_90, one.high_90);
+/// }
+/// # Ok::<(), offpath_answers::Failure>(())
+/// ```
+///
+/// # Errors
+/// Where a log cannot be read, a system or a run is refused, or a number is asked for that the logs do not tell.
+pub fn calibrate(request: &CalibrateRequest) -> Result<CalibrateAnswer, Failure> {
+    let library = request.system.library()?;
+    let system = request.system.load(&library, &request.base, &[])?;
+    let mut collector = PointCollector::default();
+    let mut failures = Vec::new();
+    import_each(&ImportRequest { logs: request.logs.clone() }, |file, item| {
+        match item {
+            LogItem::Measurement(figure) => collector.take(file, &figure),
+            LogItem::Remark(remark) => failures.push(ImportRemarkAnswer::of(file, remark)),
+        }
+        Ok(())
+    })?;
+    let (points, aside) = collector.finish();
+    if points.is_empty() {
+        let why = aside.first().map_or_else(
+            || "no row of perftest is in it".to_string(),
+            |one| format!("{}:{}: {}", one.file, one.line, one.why),
+        );
+        return Err(Failure::input(
+            format!("the logs give no point to fit to: {why}"),
+            "`offpath import LOG...` shows what they say",
+        ));
+    }
+    let default = [HoldOut::Sizes];
+    let hold_out: &[HoldOut] = if request.hold_out.is_empty() { &default } else { &request.hold_out };
+    let learnt = learn(&CalibrationRequest {
+        system: &system,
+        path: &request.path,
+        points: &points,
+        hold_out,
+        fit: &request.fit,
+        pin: &request.pin,
+    })
+    .map_err(failed)?;
+    let logs = logs(&points);
+    let card = card::card(&library, request, &system, &learnt.numbers, &logs)?;
+    Ok(CalibrateAnswer {
+        schema_version: SCHEMA_VERSION,
+        system: SystemAnswer::of(&system),
+        path: request.path.clone(),
+        held_out: hold_out.iter().map(HoldOut::to_string).collect(),
+        logs,
+        left_aside: aside.into_iter().map(LeftAsideAnswer::of).collect(),
+        numbers: learnt.numbers.iter().map(CalibratedNumberAnswer::of).collect(),
+        kept: learnt.kept.iter().map(KeptNumberAnswer::of).collect(),
+        fitted_error: learnt.fitted.into(),
+        left_out_error: learnt.left_out.into(),
+        left_out_log_error: learnt.left_out_logs.into(),
+        held_out_error: learnt.predicted.into(),
+        held_out_error_of_roofline: learnt.roofline.into(),
+        held_out_error_of_line: learnt.line.into(),
+        repeated_difference: learnt.repeated.into(),
+        held_out_within_80: learnt.covered,
+        points: of_points(&points, &learnt),
+        card,
+    })
+}
+
+fn failed(error: CalibrationError) -> Failure {
+    let words = error.to_string();
+    let help = match error {
+        CalibrationError::Expect(error) => return refused(error),
+        CalibrationError::TooFew { .. } => "docs/calibrate.md says which runs tell what",
+        CalibrationError::NoSuchNumber { .. } => "name one of a rate, a time or a count of slots",
+        CalibrationError::NotToldApart { .. } | CalibrationError::NotSeen { .. } => {
+            "take that run, or leave the number out of `--fit`"
+        }
+    };
+    Failure::input(words, help)
+}
+
+fn logs(points: &[MeasuredPoint]) -> Vec<CalibratedLogAnswer> {
+    let mut found: BTreeMap<&str, (usize, crc32fast::Hasher)> = BTreeMap::new();
+    for point in points {
+        let (count, hasher) = found.entry(&point.file).or_default();
+        *count += 1;
+        hasher.update(format!("{} {} {}\n", point.line, point.run, point.measured).as_bytes());
+    }
+    let of = |(file, (points, hasher)): (&str, (usize, crc32fast::Hasher))| CalibratedLogAnswer {
+        file: file.to_string(),
+        points,
+        crc32: format!("{:08x}", hasher.finalize()),
+    };
+    found.into_iter().map(of).collect()
+}
+
+fn of_points(points: &[MeasuredPoint], learnt: &Calibration) -> Vec<CalibratedPointAnswer> {
+    let of = |one: &offpath_learn::PredictedPoint| {
+        let point = &points[one.point];
+        // Rates as they are, latencies in nanoseconds.
+        let (metric, times) = match point.run.kind {
+            RunKind::Bandwidth => ("operations_per_s", 1.0),
+            RunKind::Latency => ("latency_ns", 1e9),
+        };
+        CalibratedPointAnswer {
+            file: point.file.clone(),
+            line: point.line,
+            program: program_of(&point.run).map(|program| program.name),
+            run: point.run.to_string(),
+            held_out: one.held_out,
+            metric,
+            measured: times * point.measured,
+            predicted: times * one.predicted,
+            low_80: times * one.low_80,
+            high_80: times * one.high_80,
+            left_out: one.left_out.map(|value| times * value),
+            roofline: times * one.roofline,
+            line_of_size: times * one.line,
+        }
+    };
+    learnt.points.iter().map(of).collect()
+}
+
+impl From<ErrorSummary> for ErrorAnswer {
+    fn from(summary: ErrorSummary) -> ErrorAnswer {
+        let of = |value: f64| (summary.points > 0 && value.is_finite()).then_some(value);
+        ErrorAnswer {
+            points: summary.points,
+            median: of(summary.median),
+            p90: of(summary.p90),
+            greatest: of(summary.greatest),
+        }
+    }
+}
+
+impl LeftAsideAnswer {
+    fn of(one: LeftAside) -> LeftAsideAnswer {
+        let LeftAside { file, line, rows, why } = one;
+        LeftAsideAnswer { file, line, rows, why }
+    }
+}
+
+impl CalibratedNumberAnswer {
+    fn of(one: &LearntNumber) -> CalibratedNumberAnswer {
+        CalibratedNumberAnswer {
+            name: one.name.clone(),
+            same_number: one.also.clone(),
+            base: one.base.to_string(),
+            value: one.value.to_string(),
+            low_90: one.low.to_string(),
+            high_90: one.high.to_string(),
+            at_bound: one.at_bound,
+            told: one.is_told,
+            stands_for: one.alike.clone(),
+        }
+    }
+}
+
+impl KeptNumberAnswer {
+    fn of(one: &KeptNumber) -> KeptNumberAnswer {
+        let (reason, alike) = match &one.reason {
+            KeptReason::NotSeen => ("not-seen", Vec::new()),
+            KeptReason::NotToldApart(alike) => ("not-told-apart", alike.clone()),
+            KeptReason::Pinned => ("pinned", Vec::new()),
+        };
+        KeptNumberAnswer {
+            name: one.name.clone(),
+            value: one.value.to_string(),
+            reason,
+            alike,
+            run: one.run.clone(),
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! What logs say of a card, as a page of text.
+
+use super::{CalibrateAnswer, CalibratedPointAnswer, ErrorAnswer};
+use offpath_terminal::output::{Screen, TableCell, signed};
+
+fn percent(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".to_string(), |value| format!("{:.1}%", 100.0 * value))
+}
+
+/// How many of the worst points are shown.
+const WORST: usize = 8;
+
+impl CalibrateAnswer {
+    /// The answer as a page of text.
+    pub fn text(&self, screen: &Screen) -> String {
+        let points: usize = self.logs.iter().map(|log| log.points).sum();
+        let mut text = format!(
+            "{points} points of {} logs, {}, begun from {}\nheld out: {}\n",
+            self.logs.len(),
+            self.path,
+            self.system.line(),
+            self.held_out.join("; "),
+        );
+        for one in &self.left_aside {
+            text += &format!("left aside: {}:{}, {} rows: {}\n", one.file, one.line, one.rows, one.why);
+        }
+        text += &screen.heading("Numbers that the points tell");
+        let rows = self.numbers.iter().map(|one| {
+            vec![
+                TableCell::Strong(one.name.clone()),
+                TableCell::Number(one.base.clone()),
+                TableCell::Number(one.value.clone()),
+                TableCell::Text(format!("{} to {}", one.low_90, one.high_90)),
+                TableCell::Text(match (one.at_bound, one.told) {
+                    (true, _) => "at a bound".to_string(),
+                    (false, true) => String::new(),
+                    (false, false) => format!("stands for {}, too", one.stands_for.join(", ")),
+                }),
+            ]
+        });
+        text += &screen.table(&["number", "base", "fitted", "90% interval", ""], rows.collect());
+        if !self.kept.is_empty() {
+            text += &screen.heading("Numbers that stay as the base has them");
+            let rows = self.kept.iter().map(|one| {
+                let reason = match one.reason {
+                    "not-told-apart" => format!("not told apart from {}", one.alike.join(", ")),
+                    "pinned" => "pinned".to_string(),
+                    _ => "no fitted point feels it".to_string(),
+                };
+                let run = one.run.clone().unwrap_or_else(|| "-".to_string());
+                vec![
+                    TableCell::Text(one.name.clone()),
+                    TableCell::Number(one.value.clone()),
+                    TableCell::Text(reason),
+                    TableCell::Text(run),
+                ]
+            });
+            text += &screen.table(&["number", "value", "why", "a run that tells it"], rows.collect());
+        }
+        text += &screen.heading("Errors, without their signs");
+        let row = |what: &str, error: &ErrorAnswer| {
+            vec![
+                TableCell::Text(what.to_string()),
+                TableCell::Number(error.points.to_string()),
+                TableCell::Number(percent(error.median)),
+                TableCell::Number(percent(error.p90)),
+                TableCell::Number(percent(error.greatest)),
+            ]
+        };
+        let rows = vec![
+            row("fitted points", &self.fitted_error),
+            row("each without its own run", &self.left_out_error),
+            row("each without its own log", &self.left_out_log_error),
+            row("held-out points", &self.held_out_error),
+            row("- by a roofline of two numbers", &self.held_out_error_of_roofline),
+            row("- by a straight line of time over size", &self.held_out_error_of_line),
+            row("between repeated runs", &self.repeated_difference),
+        ];
+        text += &screen.table(&["", "points", "median", "nine of ten within", "greatest"], rows);
+        if self.held_out_error.points > 0 {
+            text += &format!(
+                "{} of {} held-out points are within their 80% intervals.\n",
+                self.held_out_within_80, self.held_out_error.points
+            );
+        }
+        let error = |one: &CalibratedPointAnswer, value: f64| value / one.measured - 1.0;
+        let mut worst: Vec<&CalibratedPointAnswer> = self.points.iter().collect();
+        worst.sort_by(|a, b| error(b, b.predicted).abs().total_cmp(&error(a, a.predicted).abs()));
+        text += &screen.heading("The points that are predicted worst");
+        let rows = worst.into_iter().take(WORST).map(|one| {
+            vec![
+                TableCell::Text(format!("{}:{}", one.file.rsplit('/').next().unwrap_or(&one.file), one.line)),
+                TableCell::Text(one.run.clone()),
+                TableCell::Text(if one.held_out { "held out".into() } else { "fitted".into() }),
+                TableCell::Number(signed(100.0 * error(one, one.predicted), 1)),
+                TableCell::Number(signed(100.0 * error(one, one.roofline), 1)),
+            ]
+        });
+        text += &screen.table(&["log", "run", "", "error", "roofline"], rows.collect());
+        let names: Vec<&str> = self.card.iter().map(|file| file.name.as_str()).collect();
+        text + &format!(
+            "\nThe card: {}. Its numbers say `measured-here`; all others are the base's, carried over.\n",
+            names.join(", ")
+        )
+    }
+}

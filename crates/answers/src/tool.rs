@@ -1,0 +1,351 @@
+//! What `offpath path --as` answers: what a benchmark would print, and what bounds it.
+
+use crate::SCHEMA_VERSION;
+use crate::system::SystemAnswer;
+use offpath_learn::{
+    CeilingKind, ExpectError, Expected, PROGRAMS, RunKind, RunLength, ToolBench, ToolProgram, ToolRun,
+};
+use offpath_logs::{LatencySpan, TrafficDirections};
+use offpath_quantity::Bytes;
+use offpath_terminal::failure::Failure;
+use offpath_terminal::options::SystemOptions;
+use offpath_terminal::output::{Screen, TableCell, short};
+use serde::Serialize;
+
+/// A run of a benchmark, by the options of its own. What is absent is what the program does by itself.
+#[derive(Clone, Debug, Default)]
+pub struct ToolRequest {
+    /// A device's name, or a .toml file that describes one.
+    pub device: String,
+    /// From the client's endpoint to the server's.
+    pub path: String,
+    /// The program, as `ib_read_bw`.
+    pub program: String,
+    /// Payloads, a row each; the powers of two from 2 B to 8 MiB where there is none, as `-a` has them.
+    pub sizes: Vec<Bytes>,
+    /// Queue pairs.
+    pub qps: Option<u64>,
+    /// Requests of each queue pair that are posted ahead.
+    pub tx_depth: Option<u64>,
+    /// Requests behind one completion.
+    pub cq_moderation: Option<u64>,
+    /// Requests behind one doorbell.
+    pub post_list: Option<u64>,
+    /// The largest payload that goes inline.
+    pub inline: Option<Bytes>,
+    /// READs in flight of each queue pair.
+    pub outstanding_reads: Option<u64>,
+    /// Payload of a packet.
+    pub mtu: Option<Bytes>,
+    /// Iterations of each queue pair.
+    pub iterations: Option<u64>,
+    /// Whether both sides send.
+    pub is_bidirectional: bool,
+    /// Whether bandwidth is printed in 10^9 bits.
+    pub in_gbits: bool,
+    /// Which system is meant.
+    pub system: SystemOptions,
+}
+
+/// What a benchmark would print on a system.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ToolAnswer {
+    /// Version of this schema; it grows when a key changes its meaning or goes away. New keys may come without that.
+    #[cfg_attr(test, schemars(extend("const" = SCHEMA_VERSION)))]
+    pub schema_version: u32,
+    /// The system.
+    #[serde(flatten)]
+    pub system: SystemAnswer,
+    /// The program.
+    pub program: &'static str,
+    /// From the client's endpoint to the server's.
+    pub path: String,
+    /// What a request does.
+    #[cfg_attr(test, schemars(extend("enum" = crate::schemas::verbs())))]
+    pub verb: &'static str,
+    /// Queue pairs, for all of which one thread posts.
+    pub queue_pairs: u64,
+    /// Requests of each queue pair that are posted ahead.
+    pub tx_depth: u64,
+    /// Requests behind one doorbell.
+    pub post_list: u64,
+    /// The largest payload that goes inline.
+    pub inline_bytes: u64,
+    /// READs and atomics in flight of each queue pair; null for other verbs.
+    pub outstanding_reads: Option<u64>,
+    /// Payload of a packet.
+    pub mtu_bytes: u64,
+    /// `one`, or `both`, of which rates are the sum.
+    pub directions: &'static str,
+    /// From where to where a latency reaches; null where bandwidth is measured.
+    pub span: Option<&'static str>,
+    /// Whether the text has bandwidth in 10^9 bits.
+    #[serde(skip)]
+    pub in_gbits: bool,
+    /// A row for each payload.
+    pub rows: Vec<ToolRowAnswer>,
+}
+
+/// A row that a benchmark would print.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ToolRowAnswer {
+    /// Payload; 8 for atomics.
+    pub payload_bytes: u64,
+    /// Requests, of all queue pairs together.
+    pub iterations: u64,
+    /// Requests of a queue pair behind one completion.
+    pub cq_moderation: u64,
+    /// Bandwidth of payload in 10^9 bits; null where latency is measured.
+    pub bandwidth_gbit_per_s_mean: Option<f64>,
+    /// The same in 2^20 bytes, which the program calls MB or MiB.
+    pub bandwidth_mib_per_s_mean: Option<f64>,
+    /// Messages.
+    pub operations_per_s_mean: Option<f64>,
+    /// The latency on idle stations, as the program defines it; null where bandwidth is measured.
+    pub latency_ns_median: Option<f64>,
+    /// What bounds the rate alone, the lowest first; empty where latency is measured.
+    pub ceilings: Vec<ToolCeilingAnswer>,
+}
+
+/// What a rate cannot exceed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ToolCeilingAnswer {
+    /// A station, or one of `posting thread`, `receiving thread`, `queue pairs`, `requests posted ahead` and `READs in
+    /// flight`.
+    pub what: String,
+    /// Requests that it lets through.
+    pub operations_per_s: f64,
+}
+
+/// The names of the programs whose output is predicted.
+pub fn tool_programs() -> Vec<&'static str> {
+    PROGRAMS.iter().map(|program| program.name).collect()
+}
+
+/// Sizes that `-a` runs through.
+fn all_sizes() -> Vec<Bytes> {
+    (1..=23).map(|power| Bytes::new(1 << power)).collect()
+}
+
+pub(crate) fn refused(error: ExpectError) -> Failure {
+    match error {
+        ExpectError::Run(why) => {
+            Failure::input(why.to_string(), "see docs/calibrate.md for what is predicted")
+        }
+        ExpectError::Route(error) => Failure::from(error),
+        ExpectError::Profile(error) => Failure::from(*error),
+        other => Failure::input(other.to_string(), "`offpath path DEVICE` lists the paths"),
+    }
+}
+
+/// What a benchmark would print.
+///
+/// ```
+/// use offpath_answers::tool::{ToolRequest, tool};
+/// let request = ToolRequest {
+///     device: "connectx7".into(),
+///     path: "client-host".into(),
+///     program: "ib_read_bw".into(),
+///     ..ToolRequest::default()
+/// };
+/// for row in tool(&request)?.rows {
+///     println!("{} {:?}", row.payload_bytes, row.bandwidth_gbit_per_s_mean);
+/// }
+/// # Ok::<(), offpath_answers::Failure>(())
+/// ```
+///
+/// # Errors
+/// Where the device, the path, the program or an option is refused.
+pub fn tool(request: &ToolRequest) -> Result<ToolAnswer, Failure> {
+    let program = ToolProgram::named(&request.program).ok_or_else(|| {
+        let known = tool_programs().join(", ");
+        Failure::input(
+            format!("`{}` is not a program whose output is predicted", request.program),
+            format!("use one of {known}"),
+        )
+    })?;
+    let system = request.system.load(&request.system.library()?, &request.device, &[])?;
+    let bench = ToolBench::new(&system, &request.path).map_err(refused)?;
+    let is_latency = program.kind == RunKind::Latency;
+    let only_bandwidth = [
+        (request.qps.is_some(), "--qps"),
+        (request.tx_depth.is_some(), "--tx-depth"),
+        (request.cq_moderation.is_some(), "--cq-mod"),
+        (request.post_list.is_some(), "--post-list"),
+        (request.is_bidirectional, "--bidirectional"),
+        (request.in_gbits, "--report-gbits"),
+    ];
+    if let Some((_, option)) = only_bandwidth.iter().find(|(given, _)| *given && is_latency) {
+        return Err(Failure::input(
+            format!("{option} has no effect on `{}`, which has one request in flight", program.name),
+            "leave it out, or ask for a program that measures bandwidth",
+        ));
+    }
+    let own_size = program.verb.own_payload();
+    if let (Some(own), Some(given)) = (own_size, request.sizes.iter().find(|size| Some(**size) != own_size)) {
+        return Err(Failure::input(
+            format!("`--size {given}`: an atomic always moves {own}"),
+            "leave `--size` out",
+        ));
+    }
+    let sizes = match (&request.sizes[..], own_size) {
+        (_, Some(own)) => vec![own],
+        ([], None) => all_sizes(),
+        (sizes, None) => sizes.to_vec(),
+    };
+    let goes_through_all = request.sizes.is_empty() && own_size.is_none();
+    let run = |size: Bytes| {
+        // With `-a` moderation is that of the smallest size.
+        let of = if goes_through_all { sizes[0] } else { size };
+        let plain = ToolRun { payload: size, ..program.run(of) };
+        let each = match plain.length {
+            Some(RunLength::Iterations(each)) => request.iterations.unwrap_or(each),
+            _ => request.iterations.unwrap_or(1),
+        };
+        let queue_pairs = request.qps.unwrap_or(plain.queue_pairs);
+        let tx_depth = request.tx_depth.unwrap_or(plain.tx_depth).min(each).max(1);
+        ToolRun {
+            queue_pairs,
+            tx_depth,
+            post_list: request.post_list.unwrap_or(plain.post_list),
+            cq_moderation: request.cq_moderation.unwrap_or(plain.cq_moderation).min(tx_depth),
+            inline: request.inline.unwrap_or(plain.inline),
+            outstanding_reads: request.outstanding_reads,
+            mtu: request.mtu,
+            directions: if request.is_bidirectional {
+                TrafficDirections::Both
+            } else {
+                TrafficDirections::One
+            },
+            length: Some(RunLength::Iterations(each.saturating_mul(queue_pairs))),
+            ..plain
+        }
+    };
+    let mut rows = Vec::with_capacity(sizes.len());
+    let mut span = None;
+    for size in &sizes {
+        let run = run(*size);
+        let expected = bench.expect(&run).map_err(refused)?;
+        span = is_latency.then_some(expected.span);
+        rows.push(ToolRowAnswer::of(&run, &expected));
+    }
+    let first = run(sizes[0]);
+    let reads = system.endpoint(&bench.path().requester)?.0.nic.outstanding_reads;
+    Ok(ToolAnswer {
+        schema_version: SCHEMA_VERSION,
+        system: SystemAnswer::of(&system),
+        program: program.name,
+        path: bench.path().to_string(),
+        verb: program.verb.name(),
+        queue_pairs: first.queue_pairs,
+        tx_depth: first.tx_depth,
+        post_list: first.post_list,
+        inline_bytes: first.inline.get(),
+        outstanding_reads: first.is_read().then(|| first.outstanding_reads.unwrap_or(reads)),
+        mtu_bytes: first.mtu.unwrap_or(system.network.mtu).get(),
+        directions: first.directions.name(),
+        span: span.map(LatencySpan::name),
+        in_gbits: request.in_gbits,
+        rows,
+    })
+}
+
+impl ToolRowAnswer {
+    fn of(run: &ToolRun, expected: &Expected) -> ToolRowAnswer {
+        let is_bandwidth = expected.kind == RunKind::Bandwidth;
+        let iterations = match run.length {
+            Some(RunLength::Iterations(all)) => all,
+            _ => 0,
+        };
+        let ceiling = |one: &offpath_learn::Ceiling| ToolCeilingAnswer {
+            what: CeilingKind::name(&one.kind).to_string(),
+            operations_per_s: one.rate_per_s,
+        };
+        ToolRowAnswer {
+            payload_bytes: expected.payload.get(),
+            iterations,
+            cq_moderation: run.cq_moderation,
+            bandwidth_gbit_per_s_mean: is_bandwidth.then(|| expected.gbit_per_s()),
+            bandwidth_mib_per_s_mean: is_bandwidth.then(|| expected.mib_per_s()),
+            operations_per_s_mean: is_bandwidth.then_some(expected.rate_per_s),
+            latency_ns_median: (!is_bandwidth).then(|| expected.latency.as_ns()),
+            ceilings: if is_bandwidth { expected.ceilings.iter().map(ceiling).collect() } else { Vec::new() },
+        }
+    }
+}
+
+impl ToolAnswer {
+    /// The rows as the program prints them, and what bounds each.
+    pub fn text(&self, screen: &Screen) -> String {
+        let mut text = format!("{} from {} on {}\n\n", self.program, self.path, self.system.line());
+        let is_bandwidth = self.span.is_none();
+        let mut head = format!(" Number of qps   : {}\t\tConnection type : RC\n", self.queue_pairs);
+        if is_bandwidth {
+            head += &format!(" TX depth        : {}\n", self.tx_depth);
+            if self.post_list > 1 {
+                head += &format!(" Post List       : {}\n", self.post_list);
+            }
+            head += &format!(" CQ Moderation   : {}\n", self.rows[0].cq_moderation);
+        }
+        head += &format!(" Mtu             : {}[B]\n", self.mtu_bytes);
+        head += &match self.outstanding_reads {
+            Some(reads) => format!(" Outstand reads  : {reads}\n"),
+            None => format!(" Max inline data : {}[B]\n", self.inline_bytes),
+        };
+        let mut table = head;
+        if is_bandwidth {
+            let unit = if self.in_gbits { "Gb" } else { "MiB" };
+            table += &format!(
+                " #bytes     #iterations    BW peak[{unit}/sec]    BW average[{unit}/sec]   MsgRate[Mpps]\n"
+            );
+            for row in &self.rows {
+                let value =
+                    if self.in_gbits { row.bandwidth_gbit_per_s_mean } else { row.bandwidth_mib_per_s_mean };
+                let value = value.unwrap_or(0.0);
+                let value =
+                    if self.in_gbits && value < 0.1 { format!("{value:.6}") } else { format!("{value:.2}") };
+                let rate = row.operations_per_s_mean.unwrap_or(0.0) / 1e6;
+                table += &format!(
+                    " {:<10} {:<14} {:<18} {value:<20} {rate:.6}\n",
+                    row.payload_bytes, row.iterations, "-"
+                );
+            }
+        } else {
+            table += " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]\n";
+            for row in &self.rows {
+                let typical = row.latency_ns_median.unwrap_or(0.0) / 1e3;
+                table += &format!(
+                    " {:<6} {:<14} {:<14} {:<12} {typical:.2}\n",
+                    row.payload_bytes, row.iterations, "-", "-"
+                );
+            }
+        }
+        text += &screen.verbatim(&table);
+        if let Some(span) = self.span {
+            let words = if span == LatencySpan::HalfRoundTrip.name() {
+                "half a round trip"
+            } else {
+                "the whole operation"
+            };
+            return text
+                + &format!(
+                    "\nLatencies are {words}, on idle stations. Peaks and tails are not predicted.\n"
+                );
+        }
+        text += &screen.heading("What bounds each row, in M messages/s");
+        let rows = self.rows.iter().map(|row| {
+            let mut cells = vec![TableCell::Number(Bytes::new(row.payload_bytes).to_string())];
+            for place in 0..3 {
+                let words =
+                    |one: &ToolCeilingAnswer| format!("{} {}", one.what, short(one.operations_per_s / 1e6));
+                cells.push(TableCell::Text(row.ceilings.get(place).map_or_else(|| "-".to_string(), words)));
+            }
+            cells
+        });
+        text += &screen.table(&["payload", "binds", "then", "then"], rows.collect());
+        text + "Peaks are not predicted. Where two ceilings are close a run stays below both.\n"
+    }
+}

@@ -1,0 +1,1025 @@
+//! Numbers of a card from measured points: which ones the points tell apart, what they are, within what, and how well
+//! points that were kept apart are predicted, beside what two numbers alone would do.
+
+use crate::descent::{Found, Model, SCALE, Search, weight};
+use crate::expect::{ExpectError, ToolBench};
+use crate::points::{HoldOut, MeasuredPoint, held_out};
+use crate::run::{RunKind, ToolProgram, ToolRun};
+use offpath_profile::{Number, System};
+use offpath_quantity::{Bytes, Quantity};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is to be learnt from.
+#[derive(Clone, Debug)]
+pub struct CalibrationRequest<'a> {
+    /// The system that is begun from.
+    pub system: &'a System,
+    /// From the client to the server.
+    pub path: &'a str,
+    /// The measured points.
+    pub points: &'a [MeasuredPoint],
+    /// What is kept for prediction.
+    pub hold_out: &'a [HoldOut],
+    /// Numbers that have to be fitted, by a dotted name; those that the points tell apart where none is named.
+    pub fit: &'a [String],
+    /// Numbers that stay as they are.
+    pub pin: &'a [String],
+}
+
+/// Why nothing is learnt.
+#[derive(Debug, thiserror::Error)]
+pub enum CalibrationError {
+    /// A run is refused.
+    #[error(transparent)]
+    Expect(#[from] ExpectError),
+    /// There is nothing to fit to.
+    #[error(
+        "{fitted} of {all} points are left to fit to, and two numbers at least are fitted; hold out less, or give more logs"
+    )]
+    TooFew {
+        /// Points that are not held out.
+        fitted: usize,
+        /// All of them.
+        all: usize,
+    },
+    /// A number is named that does not exist or cannot be fitted.
+    #[error("`{name}` cannot be fitted: {why}")]
+    NoSuchNumber {
+        /// The name.
+        name: String,
+        /// Why.
+        why: String,
+    },
+    /// Numbers are asked for that the points do not tell apart.
+    #[error("the points do not tell `{name}` apart from {}: pin one of them, or add a run that does: `{run}`", .from.join(", "))]
+    NotToldApart {
+        /// The number.
+        name: String,
+        /// What moves the points alike.
+        from: Vec<String>,
+        /// A run that would tell.
+        run: String,
+    },
+    /// A number is asked for that no point feels.
+    #[error("no point moves with `{name}`; leave it out, or add a run that does: `{run}`")]
+    NotSeen {
+        /// The number.
+        name: String,
+        /// A run that would see it.
+        run: String,
+    },
+}
+
+/// A number that was fitted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LearntNumber {
+    /// Its name, as `--set` takes it.
+    pub name: String,
+    /// Its other names: the number is one.
+    pub also: Vec<String>,
+    /// The file of the base that holds it, and its key there.
+    pub file: String,
+    /// Its key there.
+    pub key: String,
+    /// What the base says.
+    pub base: Quantity,
+    /// What the points say.
+    pub value: Quantity,
+    /// The lower end of its 90% interval.
+    pub low: Quantity,
+    /// The upper end.
+    pub high: Quantity,
+    /// Whether it ended at a bound of the search: the points ask for more.
+    pub at_bound: bool,
+    /// Whether the points tell it by itself, to 15% and better. Where not, it stands for others, too.
+    pub is_told: bool,
+    /// Numbers that stayed and that the points move with as with this one: its interval holds for any of their values.
+    pub alike: Vec<String>,
+}
+
+/// Why a number that runs feel was not fitted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeptReason {
+    /// No fitted point feels it, as far as its interval goes.
+    NotSeen,
+    /// The points move with it as with these.
+    NotToldApart(Vec<String>),
+    /// The user keeps it.
+    Pinned,
+}
+
+/// A number that stays as the base has it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KeptNumber {
+    /// Its name.
+    pub name: String,
+    /// What the base says.
+    pub value: Quantity,
+    /// Why.
+    pub reason: KeptReason,
+    /// A run that would tell it, where one of those that were tried does.
+    pub run: Option<String>,
+}
+
+/// A point with its prediction.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PredictedPoint {
+    /// The point, by its position in the request.
+    pub point: usize,
+    /// Whether it was kept for prediction.
+    pub held_out: bool,
+    /// The prediction, in the point's own unit.
+    pub predicted: f64,
+    /// The ends of its 80% interval.
+    pub low_80: f64,
+    /// The upper end.
+    pub high_80: f64,
+    /// What it would be without this point and those of the same run; absent for points that were held out.
+    pub left_out: Option<f64>,
+    /// What the roofline of two numbers says.
+    pub roofline: f64,
+    /// What a straight line of time over size says.
+    pub line: f64,
+}
+
+/// What errors of some points are, as shares.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ErrorSummary {
+    /// How many points.
+    pub points: usize,
+    /// The middle one.
+    pub median: f64,
+    /// What nine of ten are at most.
+    pub p90: f64,
+    /// The greatest.
+    pub greatest: f64,
+}
+
+/// What was learnt.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Calibration {
+    /// The numbers that were fitted.
+    pub numbers: Vec<LearntNumber>,
+    /// Numbers that runs feel and that stay.
+    pub kept: Vec<KeptNumber>,
+    /// Every point with its prediction.
+    pub points: Vec<PredictedPoint>,
+    /// Errors of fitted points.
+    pub fitted: ErrorSummary,
+    /// Errors of points that were held out.
+    pub predicted: ErrorSummary,
+    /// The same of the roofline.
+    pub roofline: ErrorSummary,
+    /// The same of the straight line.
+    pub line: ErrorSummary,
+    /// Errors of fitted points, each predicted without its own run.
+    pub left_out: ErrorSummary,
+    /// Errors of fitted points, each predicted without the log that it stands in.
+    pub left_out_logs: ErrorSummary,
+    /// What runs that were repeated differ by from one another: no prediction can err by less.
+    pub repeated: ErrorSummary,
+    /// Held-out points within their 80% intervals.
+    pub covered: usize,
+    /// How far a prediction errs beyond what its numbers leave open: four of five fitted points, left out, are within it.
+    pub scatter_80: f64,
+}
+
+/// A number that may be moved.
+struct Candidate {
+    names: Vec<String>,
+    number: Number,
+    /// Whether the user asked for it.
+    is_asked: bool,
+}
+
+impl Candidate {
+    /// How far off the base may be, as a standard deviation of its logarithm, by the interval that it states.
+    fn deviation(&self) -> f64 {
+        match (self.number.low, self.number.high) {
+            (Some(low), Some(high)) => (logarithm(high) - logarithm(low)) / 2.0 / SIDE_90,
+            _ => 0.0,
+        }
+    }
+}
+
+/// Predictions of distinct runs under values of the candidates.
+struct Runs<'a> {
+    base: &'a System,
+    path: &'a str,
+    runs: Vec<ToolRun>,
+    candidates: &'a [Candidate],
+    /// What was predicted already.
+    known: RefCell<BTreeMap<Vec<u64>, Option<Vec<f64>>>>,
+}
+
+/// A base value of a quantity as a logarithm; what is none counts as one unit.
+fn logarithm(quantity: Quantity) -> f64 {
+    quantity.base().max(1.0).ln()
+}
+
+fn quantity(of: Quantity, at: f64) -> Option<Quantity> {
+    Quantity::from_base(at.exp().round(), of.dimension())
+}
+
+impl Runs<'_> {
+    fn at(&self, at: &[f64]) -> Option<System> {
+        let mut changes: Vec<(&str, Quantity)> = Vec::new();
+        for (candidate, at) in self.candidates.iter().zip(at) {
+            if (at - logarithm(candidate.number.value)).abs() < 1e-12 {
+                continue;
+            }
+            let value = quantity(candidate.number.value, *at)?;
+            changes.extend(candidate.names.iter().map(|name| (name.as_str(), value)));
+        }
+        self.base.with_all(changes).ok()
+    }
+
+    fn of(&self, system: &System, runs: &[ToolRun]) -> Result<Vec<f64>, ExpectError> {
+        let bench = ToolBench::new(system, self.path)?;
+        let predict = |run: &ToolRun| {
+            let expected = bench.expect(run)?;
+            Ok(match run.kind {
+                RunKind::Bandwidth => expected.rate_per_s.max(1e-9).ln(),
+                RunKind::Latency => expected.latency.as_seconds().max(1e-12).ln(),
+            })
+        };
+        runs.iter().map(predict).collect()
+    }
+}
+
+impl Model for Runs<'_> {
+    fn predict(&self, at: &[f64]) -> Option<Vec<f64>> {
+        let key: Vec<u64> = at.iter().map(|value| value.to_bits()).collect();
+        if let Some(known) = self.known.borrow().get(&key) {
+            return known.clone();
+        }
+        let predicted = self.at(at).and_then(|system| self.of(&system, &self.runs).ok());
+        self.known.borrow_mut().insert(key, predicted.clone());
+        predicted
+    }
+}
+
+/// How far beyond the interval of a guess the search goes, as a factor.
+const BEYOND: f64 = 4.0;
+/// A link trains to as little as this share of what its slot has.
+const LEAST_LINK: f64 = 1.0 / 64.0;
+/// A number is taken where it lowers the cost by this share, and by [`LEAST_GAIN`] at least.
+const GAIN: f64 = 0.05;
+const LEAST_GAIN: f64 = 4.0;
+/// A number counts as told where its standard deviation is at most this share of it.
+const TOLD: f64 = 0.15;
+/// A number counts as alike to others where no more than this share of what it moves is its own.
+const OWN_SHARE: f64 = 0.1;
+/// By how much an interval of 80% (0) or 90% (1) is wider where its deviation is known from so many logs alone: the
+/// quantile of Student's distribution over that of the normal one.
+fn student(level: usize, logs: usize) -> f64 {
+    const QUANTILES: [[f64; 10]; 2] = [
+        [3.078, 1.886, 1.638, 1.533, 1.476, 1.440, 1.415, 1.397, 1.383, 1.372],
+        [6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812],
+    ];
+    let normal = [SIDE_80, SIDE_90][level];
+    match logs.saturating_sub(2) {
+        // One log says nothing of what another would differ by; what its points differ by stands for it.
+        0 if logs < 2 => 1.0,
+        freedom => QUANTILES[level].get(freedom).map_or(1.0, |quantile| quantile / normal),
+    }
+}
+
+/// Standard deviations on each side of a 90% and of an 80% interval.
+const SIDE_90: f64 = 1.645;
+const SIDE_80: f64 = 1.282;
+
+/// Learns what the points say.
+///
+/// # Errors
+/// [`CalibrationError`] where a run is refused, nothing is left to fit to, or a number is asked for that the points do
+/// not tell.
+pub fn calibrate(request: &CalibrationRequest<'_>) -> Result<Calibration, CalibrationError> {
+    let CalibrationRequest { system, path, points, .. } = *request;
+    let held = held_out(points, request.hold_out);
+    let fitted = held.iter().filter(|held| !**held).count();
+    if fitted < 3 {
+        return Err(CalibrationError::TooFew { fitted, all: points.len() });
+    }
+    let candidates = candidates(request)?;
+    let runs: Vec<ToolRun> =
+        points.iter().map(|point| point.run.clone()).collect::<BTreeSet<_>>().into_iter().collect();
+    let place = |run: &ToolRun| runs.binary_search(run).expect("every point's run is there");
+    let places: Vec<usize> = points.iter().map(|point| place(&point.run)).collect();
+    let all =
+        Runs { base: system, path, runs: runs.clone(), candidates: &candidates, known: RefCell::default() };
+    // A run that the system refuses is said once, with its reason.
+    all.of(system, &runs)?;
+    // The search sees the runs of fitted points alone.
+    let seen: BTreeSet<usize> =
+        places.iter().zip(&held).filter(|(_, held)| !**held).map(|(place, _)| *place).collect();
+    let seen: Vec<usize> = seen.into_iter().collect();
+    let model = Runs {
+        base: system,
+        path,
+        runs: seen.iter().map(|place| runs[*place].clone()).collect(),
+        candidates: &candidates,
+        known: RefCell::default(),
+    };
+    let targets: Vec<(usize, f64)> = (0..points.len())
+        .filter(|index| !held[*index])
+        .map(|index| {
+            let place = seen.binary_search(&places[index]).expect("it is a fitted point's");
+            (place, points[index].measured.ln())
+        })
+        .collect();
+    let (low, high): (Vec<f64>, Vec<f64>) = candidates.iter().map(bounds).unzip();
+    let search = Search { model: &model, low: &low, high: &high, points: &targets };
+    let start: Vec<f64> = candidates.iter().map(|candidate| logarithm(candidate.number.value)).collect();
+    let start = search.found(start).ok_or(CalibrationError::TooFew { fitted, all: points.len() })?;
+    let moving = moving(&search, &start);
+    let best = select(&search, start, &moving, &candidates);
+    let menu = Menu::new(&candidates, system, path);
+    // The log of each fitted point, by number.
+    let names: BTreeSet<&str> = points.iter().map(|point| point.file.as_str()).collect();
+    let names: Vec<&str> = names.into_iter().collect();
+    let of_log = |index: usize| names.binary_search(&points[index].file.as_str()).expect("it is there");
+    let logs: Vec<usize> = (0..points.len()).filter(|index| !held[*index]).map(of_log).collect();
+    let told = tell(&search, best, &moving, &candidates, &menu, &logs)?;
+    let Told { best, free, covariance, alike, mut kept } = told;
+    kept.extend(request.pin.iter().map(|name| KeptNumber {
+        name: name.clone(),
+        value: system.numbers[name].value,
+        reason: KeptReason::Pinned,
+        run: None,
+    }));
+
+    // What the numbers say of every run, and how far each prediction may move with them.
+    let whole = Search { model: &all, low: &low, high: &high, points: &[] };
+    let predicted =
+        whole.found(best.at.clone()).ok_or(CalibrationError::TooFew { fitted, all: points.len() })?;
+    let slopes: Vec<Vec<f64>> = free.iter().map(|index| whole.slope(&predicted, *index)).collect();
+    let spread = |place: usize| -> f64 {
+        let own: Vec<f64> = slopes.iter().map(|slope| slope[place]).collect();
+        let mut variance = 0.0;
+        for (row, a) in own.iter().enumerate() {
+            for (column, b) in own.iter().enumerate() {
+                variance += a * b * covariance[row][column];
+            }
+        }
+        variance.max(0.0).sqrt()
+    };
+    let without = |leave: &dyn Fn(usize) -> bool| -> Option<Found> {
+        let mut rest = Vec::new();
+        let mut target = targets.iter();
+        for (index, held) in held.iter().enumerate() {
+            if !*held {
+                let own = target.next()?;
+                if !leave(index) {
+                    rest.push(*own);
+                }
+            }
+        }
+        if rest.len() < free.len().max(2) {
+            return None;
+        }
+        let search = Search { model: &model, low: &low, high: &high, points: &rest };
+        Some(search.descend(search.found(best.at.clone())?, &free))
+    };
+    let mut left_out: Vec<Option<f64>> = vec![None; points.len()];
+    let mut left_out_logs: Vec<Option<f64>> = vec![None; points.len()];
+    for place in &seen {
+        let found = without(&|index| places[index] == *place);
+        let at = seen.binary_search(place).expect("it is there");
+        for index in (0..points.len()).filter(|index| !held[*index] && places[*index] == *place) {
+            left_out[index] = found.as_ref().map(|found| found.predicted[at].exp());
+        }
+    }
+    let files: BTreeSet<&str> =
+        (0..points.len()).filter(|index| !held[*index]).map(|index| points[index].file.as_str()).collect();
+    let fitted_logs = files.len();
+    for file in files {
+        let found = without(&|index| points[index].file == file);
+        for index in (0..points.len()).filter(|index| !held[*index] && points[*index].file == file) {
+            let at = seen.binary_search(&places[index]).expect("it is a fitted point's");
+            left_out_logs[index] = found.as_ref().map(|found| found.predicted[at].exp());
+        }
+    }
+    let error = |predicted: f64, index: usize| predicted / points[index].measured - 1.0;
+    let of_left_out: Vec<f64> = (0..points.len())
+        .filter_map(|index| left_out[index].map(|predicted| error(predicted, index)))
+        .collect();
+    let of_logs: Vec<f64> = (0..points.len())
+        .filter_map(|index| left_out_logs[index].map(|predicted| error(predicted, index)))
+        .collect();
+    let within = |errors: &[f64]| quantile(&errors.iter().map(|error| error.abs()).collect::<Vec<_>>(), 0.8);
+    // What logs scatter by is known from few of them, and the next log is one more.
+    let scatter_80 = within(&of_left_out)
+        .max(within(&of_logs) * student(0, fitted_logs) * (1.0 + 1.0 / fitted_logs as f64).sqrt());
+
+    let [roofline, line] =
+        [roofline as Simple, straight_line].map(|simple| simple_fit(simple, points, &held));
+    let answer: Vec<PredictedPoint> = (0..points.len())
+        .map(|index| {
+            let place = places[index];
+            let value = predicted.predicted[place].exp();
+            let side = ((SIDE_80 * spread(place)).powi(2) + scatter_80.powi(2)).sqrt();
+            PredictedPoint {
+                point: index,
+                held_out: held[index],
+                predicted: value,
+                low_80: value * (-side).exp(),
+                high_80: value * side.exp(),
+                left_out: left_out[index],
+                roofline: roofline[index],
+                line: line[index],
+            }
+        })
+        .collect();
+    let summary = |wanted: &dyn Fn(usize) -> bool, of: &dyn Fn(&PredictedPoint) -> Option<f64>| {
+        let errors = answer.iter().filter(|one| wanted(one.point));
+        let errors: Vec<f64> =
+            errors.filter_map(|one| of(one).map(|predicted| error(predicted, one.point).abs())).collect();
+        ErrorSummary::of(&errors)
+    };
+    let is_held = |index: usize| held[index];
+    let is_fitted = |index: usize| !held[index];
+    let covered = answer
+        .iter()
+        .filter(|one| one.held_out && (one.low_80..=one.high_80).contains(&points[one.point].measured));
+    Ok(Calibration {
+        numbers: learnt(&candidates, &best, &free, (&covariance, &alike), (&low, &high)),
+        fitted: summary(&is_fitted, &|one| Some(one.predicted)),
+        predicted: summary(&is_held, &|one| Some(one.predicted)),
+        roofline: summary(&is_held, &|one| Some(one.roofline)),
+        line: summary(&is_held, &|one| Some(one.line)),
+        left_out: summary(&is_fitted, &|one| one.left_out),
+        left_out_logs: summary(&is_fitted, &|one| left_out_logs[one.point]),
+        repeated: repeated(points, &places),
+        covered: covered.count(),
+        kept,
+        points: answer,
+        scatter_80,
+    })
+}
+
+/// The numbers that a search may move.
+fn candidates(request: &CalibrationRequest<'_>) -> Result<Vec<Candidate>, CalibrationError> {
+    let CalibrationRequest { system, fit, pin, .. } = *request;
+    for name in fit.iter().chain(pin) {
+        if !system.numbers.contains_key(name) {
+            let why = "the system has no such number; `offpath device show` lists them".to_string();
+            return Err(CalibrationError::NoSuchNumber { name: name.clone(), why });
+        }
+    }
+    let links: BTreeSet<String> = system
+        .machines
+        .iter()
+        .flat_map(|machine| machine.links.iter().map(|link| format!("{}.rate", link.name)))
+        .collect();
+    let mut groups: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
+    for (name, number) in &system.numbers {
+        groups.entry((number.file.clone(), number.key.clone())).or_default().push(name.clone());
+    }
+    let mut found = Vec::new();
+    for mut names in groups.into_values() {
+        let number = system.numbers[&names[0]].as_ref().clone();
+        let asked = |list: &[String]| list.iter().find(|name| names.contains(name)).cloned();
+        // Sizes are powers of two that the machine itself states, and how many there are is counted.
+        let is_continuous = match number.value {
+            Quantity::Time(_) | Quantity::BitRate(_) | Quantity::OpRate(_) => true,
+            Quantity::Count(_) => {
+                names[0].ends_with("inflight_slots") || names[0].ends_with("outstanding_reads")
+            }
+            Quantity::Bytes(_) | Quantity::Frequency(_) | Quantity::Ratio(_) => false,
+        };
+        let is_asked = asked(fit);
+        if let (Some(name), false) = (&is_asked, is_continuous) {
+            let why = "a size, a share or a count is read from the machine; set it in the base".to_string();
+            return Err(CalibrationError::NoSuchNumber { name: name.clone(), why });
+        }
+        let is_open = number.low != number.high || links.contains(&names[0]);
+        let is_free = if fit.is_empty() { is_open && asked(pin).is_none() } else { is_asked.is_some() };
+        if is_continuous && is_free {
+            // A number goes by the name that it is asked for by.
+            names.sort_by_key(|name| Some(name) != is_asked.as_ref());
+            found.push(Candidate { names, number, is_asked: is_asked.is_some() });
+        }
+    }
+    Ok(found)
+}
+
+/// Between which logarithms a number is sought.
+fn bounds(candidate: &Candidate) -> (f64, f64) {
+    let Number { value, low, high, .. } = &candidate.number;
+    match (low, high) {
+        (Some(low), Some(high)) => {
+            let (low, high) = (logarithm(*low), logarithm(*high));
+            (low.min(logarithm(*value)) - BEYOND.ln(), high.max(logarithm(*value)) + BEYOND.ln())
+        }
+        // A fact of a data sheet: what a link has at most.
+        _ => (logarithm(*value) + LEAST_LINK.ln(), logarithm(*value)),
+    }
+}
+
+/// The candidates that move a fitted point anywhere between their bounds.
+fn moving(search: &Search<'_>, start: &Found) -> Vec<usize> {
+    let moves = |index: &usize| {
+        [search.low[*index], search.high[*index]].into_iter().any(|end| {
+            let mut to = start.at.clone();
+            to[*index] = end;
+            let there = search.model.predict(&to);
+            let differs =
+                |there: Vec<f64>| there.iter().zip(&start.predicted).any(|(a, b)| (a - b).abs() > 1e-4);
+            there.is_some_and(differs)
+        })
+    };
+    (0..start.at.len()).filter(moves).collect()
+}
+
+/// Takes numbers one by one, each time the one that explains most of what is left, until none explains more.
+fn select(
+    search: &Search<'_>,
+    start: Found,
+    moving: &[usize],
+    candidates: &[Candidate],
+) -> (Found, Vec<usize>) {
+    let asked: Vec<usize> = moving.iter().copied().filter(|index| candidates[*index].is_asked).collect();
+    let mut free: Vec<usize> = Vec::new();
+    let mut best = start;
+    while free.len() < moving.len() {
+        let rest = moving.iter().copied().filter(|index| !free.contains(index));
+        let tried = rest.filter_map(|index| Some((index, search.scan(&best, index)?)));
+        let Some((index, scanned)) = tried.min_by(|(_, one), (_, other)| one.cost.total_cmp(&other.cost))
+        else {
+            break;
+        };
+        free.push(index);
+        let found = search.descend(scanned, &free);
+        let gain = best.cost - found.cost;
+        if gain < GAIN * best.cost || gain < LEAST_GAIN {
+            free.pop();
+            break;
+        }
+        best = found;
+    }
+    if !asked.is_empty() {
+        free = asked;
+        best = search.descend(best, &free);
+    }
+    free.sort_unstable();
+    (elsewhere(search, best, &free), free)
+}
+
+/// The best place that searches from elsewhere end at, too: where two bounds cross, a step of each number alone leads
+/// nowhere. Each number begins at several places of its range, the others where they are.
+fn elsewhere(search: &Search<'_>, best: Found, free: &[usize]) -> Found {
+    const PLACES: u32 = 5;
+    let mut found = best.clone();
+    for index in free {
+        let (low, high) = (search.low[*index], search.high[*index]);
+        for place in 0..PLACES {
+            let mut at = best.at.clone();
+            at[*index] = low + (high - low) * (f64::from(place) + 0.5) / f64::from(PLACES);
+            let others: Vec<usize> = free.iter().copied().filter(|other| other != index).collect();
+            let Some(start) = search.found(at) else { continue };
+            let there = search.descend(search.descend(start, &others), free);
+            if there.cost < found.cost {
+                found = there;
+            }
+        }
+    }
+    found
+}
+
+/// What is said where none of the runs that were tried tells a number.
+const ANOTHER_RUN: &str = "one of another verb, size or depth";
+
+/// What the points tell.
+struct Told {
+    best: Found,
+    free: Vec<usize>,
+    covariance: Vec<Vec<f64>>,
+    /// Of each number what kept ones add to its variance, by what each may be off, the greatest first.
+    alike: Vec<Vec<(usize, f64)>>,
+    kept: Vec<KeptNumber>,
+}
+
+/// Of each fitted prediction its weight, from all points that it stands for.
+fn weights(search: &Search<'_>, best: &Found) -> Vec<f64> {
+    let mut weights = vec![0.0; best.predicted.len()];
+    for (place, measured) in search.points {
+        weights[*place] += weight(best.predicted[*place] - measured) / (SCALE * SCALE);
+    }
+    weights
+}
+
+fn inverse(mut matrix: Vec<Vec<f64>>) -> Option<Vec<Vec<f64>>> {
+    let count = matrix.len();
+    let mut inverse: Vec<Vec<f64>> =
+        (0..count).map(|row| (0..count).map(|column| f64::from(u8::from(row == column))).collect()).collect();
+    for column in 0..count {
+        let pivot =
+            (column..count).max_by(|a, b| matrix[*a][column].abs().total_cmp(&matrix[*b][column].abs()))?;
+        if matrix[pivot][column].abs() < 1e-9 {
+            return None;
+        }
+        matrix.swap(column, pivot);
+        inverse.swap(column, pivot);
+        let scale = matrix[column][column];
+        for at in 0..count {
+            matrix[column][at] /= scale;
+            inverse[column][at] /= scale;
+        }
+        for row in (0..count).filter(|row| *row != column) {
+            let factor = matrix[row][column];
+            for at in 0..count {
+                let (own, other) = (matrix[column][at], inverse[column][at]);
+                matrix[row][at] -= factor * own;
+                inverse[row][at] -= factor * other;
+            }
+        }
+    }
+    Some(inverse)
+}
+
+/// The weighted product of two columns.
+fn product(one: &[f64], other: &[f64], weights: &[f64]) -> f64 {
+    one.iter().zip(other).zip(weights).map(|((a, b), weight)| a * b * weight).sum()
+}
+
+/// The combination of columns that is nearest to one, and the length of what is left.
+fn nearest(columns: &[&Vec<f64>], own: &[f64], weights: &[f64]) -> (Vec<f64>, f64) {
+    let normal: Vec<Vec<f64>> = columns
+        .iter()
+        .enumerate()
+        .map(|(row, a)| {
+            let mut of: Vec<f64> = columns.iter().map(|b| product(a, b, weights)).collect();
+            of[row] += 1e-9;
+            of
+        })
+        .collect();
+    let with: Vec<f64> = columns.iter().map(|column| product(column, own, weights)).collect();
+    let factors = match inverse(normal) {
+        Some(inverse) => inverse.iter().map(|row| row.iter().zip(&with).map(|(a, b)| a * b).sum()).collect(),
+        None => vec![0.0; columns.len()],
+    };
+    let mut left = own.to_vec();
+    for (column, factor) in columns.iter().zip(&factors) {
+        left.iter_mut().zip(*column).for_each(|(left, own)| *left -= factor * own);
+    }
+    let length = product(&left, &left, weights).max(0.0).sqrt();
+    (factors, length)
+}
+
+/// Which numbers the points tell, which they do not tell apart, and which they do not feel.
+fn tell(
+    search: &Search<'_>,
+    (mut best, mut free): (Found, Vec<usize>),
+    moving: &[usize],
+    candidates: &[Candidate],
+    menu: &Menu<'_>,
+    logs: &[usize],
+) -> Result<Told, CalibrationError> {
+    let name = |index: usize| candidates[index].names[0].clone();
+    let unfelt = |index: &usize| candidates[*index].is_asked && !moving.contains(index);
+    if let Some(index) = (0..candidates.len()).find(unfelt) {
+        let run = menu.telling(index, &free, &[], &best).unwrap_or_else(|| ANOTHER_RUN.to_string());
+        return Err(CalibrationError::NotSeen { name: name(index), run });
+    }
+    // Numbers that were taken and are not told go back to what the base says.
+    let (slopes, weights) = loop {
+        let slopes: BTreeMap<usize, Vec<f64>> =
+            moving.iter().map(|index| (*index, search.slope(&best, *index))).collect();
+        let weights = weights(search, &best);
+        let vague = free.iter().copied().find(|index| {
+            let others: Vec<&Vec<f64>> =
+                free.iter().filter(|other| *other != index).map(|other| &slopes[other]).collect();
+            let (_, left) = nearest(&others, &slopes[index], &weights);
+            1.0 / left.max(1e-9) > TOLD
+        });
+        let Some(index) = vague else { break (slopes, weights) };
+        if candidates[index].is_asked {
+            let others: Vec<usize> = free.iter().copied().filter(|other| *other != index).collect();
+            return Err(refusal(index, &others, &slopes, &weights, candidates, (&best, menu)));
+        }
+        free.retain(|other| *other != index);
+        let mut back = best.at.clone();
+        back[index] = logarithm(candidates[index].number.value);
+        match search.found(back) {
+            Some(found) => best = search.descend(found, &free),
+            None => break (slopes, weights),
+        }
+    };
+    // Numbers that were not needed but that the points hold where the base has them are told too.
+    let (mut slopes, mut weights) = (slopes, weights);
+    if candidates.iter().all(|candidate| !candidate.is_asked) {
+        let rest: Vec<usize> = moving.iter().copied().filter(|index| !free.contains(index)).collect();
+        for index in rest {
+            let columns: Vec<&Vec<f64>> = free.iter().map(|other| &slopes[other]).collect();
+            let own = product(&slopes[&index], &slopes[&index], &weights).sqrt();
+            let (_, left) = nearest(&columns, &slopes[&index], &weights);
+            if left > OWN_SHARE * own && 1.0 / left.max(1e-9) < TOLD / 2.0 {
+                free.push(index);
+                free.sort_unstable();
+            }
+        }
+        best = search.descend(best, &free);
+        slopes = moving.iter().map(|index| (*index, search.slope(&best, *index))).collect();
+        weights = self::weights(search, &best);
+    }
+    let mut kept = Vec::new();
+    let mut of_kept: Vec<Vec<(usize, f64)>> = vec![Vec::new(); free.len()];
+    for (index, candidate) in candidates.iter().enumerate().filter(|(index, _)| !free.contains(index)) {
+        let reason = match slopes.get(&index) {
+            None => KeptReason::NotSeen,
+            Some(slope) => {
+                let columns: Vec<&Vec<f64>> = free.iter().map(|other| &slopes[other]).collect();
+                let own = product(slope, slope, &weights).sqrt();
+                let (factors, left) = nearest(&columns, slope, &weights);
+                // If it is off, the fitted ones stand for it.
+                for (of_one, factor) in of_kept.iter_mut().zip(&factors) {
+                    of_one.push((index, (factor * candidate.deviation()).powi(2)));
+                }
+                if own * (search.high[index] - search.low[index]) < 1.0 || left > OWN_SHARE * own {
+                    KeptReason::NotSeen
+                } else {
+                    let mut alike: Vec<(usize, f64)> =
+                        free.iter().copied().zip(factors.iter().map(|factor| factor.abs())).collect();
+                    alike.sort_by(|one, other| other.1.total_cmp(&one.1));
+                    let most = alike.first().map_or(0.0, |(_, factor)| *factor);
+                    let alike = alike.into_iter().filter(|(_, factor)| *factor > 0.2 * most);
+                    KeptReason::NotToldApart(alike.map(|(other, _)| name(other)).collect())
+                }
+            }
+        };
+        // What no run of a path feels is nobody's concern.
+        let factors = slopes.get(&index).map_or_else(Vec::new, |slope| {
+            let columns: Vec<&Vec<f64>> = free.iter().map(|other| &slopes[other]).collect();
+            nearest(&columns, slope, &weights).0
+        });
+        let run = menu.telling(index, &free, &factors, &best);
+        if reason == KeptReason::NotSeen && run.is_none() {
+            continue;
+        }
+        kept.push(KeptNumber { name: name(index), value: candidate.number.value, reason, run });
+    }
+    let covariance = covariance(search, &best, &free, &slopes, &weights, logs);
+    of_kept.iter_mut().for_each(|of_one| of_one.sort_by(|one, other| other.1.total_cmp(&one.1)));
+    Ok(Told { best, free, covariance, alike: of_kept, kept })
+}
+
+fn refusal(
+    index: usize,
+    others: &[usize],
+    slopes: &BTreeMap<usize, Vec<f64>>,
+    weights: &[f64],
+    candidates: &[Candidate],
+    (best, menu): (&Found, &Menu<'_>),
+) -> CalibrationError {
+    let name = candidates[index].names[0].clone();
+    let (low, high) = bounds(&candidates[index]);
+    let own = product(&slopes[&index], &slopes[&index], weights).sqrt();
+    let columns: Vec<&Vec<f64>> = others.iter().map(|other| &slopes[other]).collect();
+    let (factors, _) = nearest(&columns, &slopes[&index], weights);
+    let is_unseen = own * (high - low) < 1.0 || others.is_empty();
+    let known: &[f64] = if is_unseen { &[] } else { &factors };
+    let run = menu.telling(index, others, known, best).unwrap_or_else(|| ANOTHER_RUN.to_string());
+    if is_unseen {
+        return CalibrationError::NotSeen { name, run };
+    }
+    let most = factors.iter().map(|factor| factor.abs()).fold(0.0, f64::max);
+    let alike = others.iter().zip(&factors).filter(|(_, factor)| factor.abs() > 0.2 * most);
+    let from = alike.map(|(other, _)| format!("`{}`", candidates[*other].names[0])).collect();
+    CalibrationError::NotToldApart { name, from, run }
+}
+
+/// Runs that a user is likely to have the programs for.
+struct Menu<'a> {
+    words: Vec<String>,
+    model: Runs<'a>,
+    low: Vec<f64>,
+    high: Vec<f64>,
+}
+
+impl<'a> Menu<'a> {
+    fn new(candidates: &'a [Candidate], base: &'a System, path: &'a str) -> Menu<'a> {
+        let (mut words, mut runs) = (Vec::new(), Vec::new());
+        for program in &crate::run::PROGRAMS {
+            for size in [8u64, 4096, 1 << 20] {
+                let plain = program.run(Bytes::new(size));
+                let mut add = |options: &str, run: ToolRun| {
+                    words.push(format!("{} -s {size}{options}", program.name));
+                    runs.push(run);
+                };
+                add("", plain.clone());
+                if program.kind == RunKind::Bandwidth {
+                    add(" -q 16 -l 32", ToolRun { queue_pairs: 16, post_list: 32, ..plain.clone() });
+                    add(" -t 1", ToolRun { tx_depth: 1, cq_moderation: 1, ..plain });
+                }
+            }
+        }
+        let model = Runs { base, path, runs, candidates, known: RefCell::default() };
+        let (low, high) = candidates.iter().map(bounds).unzip();
+        Menu { words, model, low, high }
+    }
+
+    /// The run that moves least as `factors` of the fitted numbers say that it would with a number; nothing where all do.
+    fn telling(&self, index: usize, free: &[usize], factors: &[f64], best: &Found) -> Option<String> {
+        let search = Search { model: &self.model, low: &self.low, high: &self.high, points: &[] };
+        let found = search.found(best.at.clone())?;
+        let mut apart = search.slope(&found, index);
+        for (other, factor) in free.iter().zip(factors) {
+            let slope = search.slope(&found, *other);
+            apart.iter_mut().zip(slope).for_each(|(apart, slope)| *apart -= factor * slope);
+        }
+        let places = 0..self.words.len();
+        let best = places
+            .max_by(|one, other| apart[*one].abs().total_cmp(&apart[*other].abs()).then(other.cmp(one)))?;
+        (apart[best].abs() > 0.02).then(|| self.words[best].clone())
+    }
+}
+
+/// How the fitted numbers vary together: by the errors that are there, of which those of one prediction count together.
+fn covariance(
+    search: &Search<'_>,
+    best: &Found,
+    free: &[usize],
+    slopes: &BTreeMap<usize, Vec<f64>>,
+    weights: &[f64],
+    logs: &[usize],
+) -> Vec<Vec<f64>> {
+    let count = free.len();
+    let normal: Vec<Vec<f64>> = free
+        .iter()
+        .map(|row| free.iter().map(|column| product(&slopes[row], &slopes[column], weights)).collect())
+        .collect();
+    let Some(inverse) = inverse(normal) else { return vec![vec![0.0; count]; count] };
+    // Errors of one prediction go together, as those of a model do, and so do those of one log, as those of a machine do.
+    let mut of_places: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+    let mut of_logs: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+    for ((place, measured), log) in search.points.iter().zip(logs) {
+        let error = best.predicted[*place] - measured;
+        let score = weight(error) * error / (SCALE * SCALE);
+        for (column, index) in free.iter().enumerate() {
+            let own = score * slopes[index][*place];
+            of_places.entry(*place).or_insert_with(|| vec![0.0; count])[column] += own;
+            of_logs.entry(*log).or_insert_with(|| vec![0.0; count])[column] += own;
+        }
+    }
+    let spread = |groups: &BTreeMap<usize, Vec<f64>>| -> Vec<Vec<f64>> {
+        let few = groups.len() as f64 / (groups.len() as f64 - 1.0).max(1.0);
+        let of =
+            |row: usize, column: usize| few * groups.values().map(|sum| sum[row] * sum[column]).sum::<f64>();
+        (0..count).map(|row| (0..count).map(|column| of(row, column)).collect()).collect()
+    };
+    let (middle_places, middle_logs) = (spread(&of_places), spread(&of_logs));
+    let wider = student(1, of_logs.len()).powi(2);
+    let middle: Vec<Vec<f64>> = (0..count)
+        .map(|row| {
+            (0..count).map(|column| middle_places[row][column] + wider * middle_logs[row][column]).collect()
+        })
+        .collect();
+    let times = |one: &[Vec<f64>], other: &[Vec<f64>]| -> Vec<Vec<f64>> {
+        (0..count)
+            .map(|row| {
+                (0..count).map(|column| (0..count).map(|at| one[row][at] * other[at][column]).sum()).collect()
+            })
+            .collect()
+    };
+    times(&times(&inverse, &middle), &inverse)
+}
+
+fn learnt(
+    candidates: &[Candidate],
+    best: &Found,
+    free: &[usize],
+    (covariance, of_kept): (&[Vec<f64>], &[Vec<(usize, f64)>]),
+    (low, high): (&[f64], &[f64]),
+) -> Vec<LearntNumber> {
+    let four_digits = |base: f64| -> f64 {
+        let step = 10f64.powf(base.abs().max(1.0).log10().floor() - 3.0).max(1.0);
+        (base / step).round() * step
+    };
+    let rounded =
+        |of: Quantity, at: f64| Quantity::from_base(four_digits(at.exp()), of.dimension()).unwrap_or(of);
+    free.iter()
+        .enumerate()
+        .map(|(place, index)| {
+            let candidate = &candidates[*index];
+            let base = candidate.number.value;
+            let at = best.at[*index];
+            let own = covariance[place][place].max(0.0);
+            let more: f64 = of_kept[place].iter().map(|(_, variance)| variance).sum();
+            let deviation = (own + more).sqrt();
+            let side = SIDE_90 * deviation;
+            let is_told = deviation <= TOLD;
+            let weighty =
+                of_kept[place].iter().filter(|(_, variance)| !is_told && *variance > 0.1 * (own + more));
+            LearntNumber {
+                name: candidate.names[0].clone(),
+                also: candidate.names[1..].to_vec(),
+                file: candidate.number.file.clone(),
+                key: candidate.number.key.clone(),
+                base,
+                value: rounded(base, at),
+                low: rounded(base, at - side),
+                high: rounded(base, at + side),
+                at_bound: at < low[*index] + 1e-6 || at > high[*index] - 1e-6,
+                is_told,
+                alike: weighty.map(|(other, _)| candidates[*other].names[0].clone()).collect(),
+            }
+        })
+        .collect()
+}
+
+/// What runs that were repeated differ by.
+fn repeated(points: &[MeasuredPoint], places: &[usize]) -> ErrorSummary {
+    let mut differences = Vec::new();
+    for (index, point) in points.iter().enumerate() {
+        let others = points[..index].iter().enumerate().filter(|(other, _)| places[*other] == places[index]);
+        differences.extend(others.map(|(_, other)| (point.measured / other.measured).ln().abs().exp() - 1.0));
+    }
+    ErrorSummary::of(&differences)
+}
+
+/// A model of two numbers: what it says of a size.
+type Simple = fn(&[f64], RunKind, f64) -> f64;
+
+/// Rate and bandwidth, the lesser of the two; of a latency a least one and a bandwidth, the greater time.
+fn roofline(numbers: &[f64], kind: RunKind, size: f64) -> f64 {
+    let bytes = numbers[1] - size.max(1.0).ln();
+    match kind {
+        RunKind::Bandwidth => numbers[0].min(bytes),
+        RunKind::Latency => (-numbers[0]).max(-bytes),
+    }
+}
+
+/// A time that each message takes and one that each byte does.
+fn straight_line(numbers: &[f64], kind: RunKind, size: f64) -> f64 {
+    let time = ((-numbers[0]).exp() + size * (-numbers[1]).exp()).ln();
+    match kind {
+        RunKind::Bandwidth => -time,
+        RunKind::Latency => time,
+    }
+}
+
+/// What a model of two numbers for each kind of test says of every point, fitted to those that are not held out.
+fn simple_fit(simple: Simple, points: &[MeasuredPoint], held: &[bool]) -> Vec<f64> {
+    let mut all = vec![f64::NAN; points.len()];
+    for kind in [RunKind::Bandwidth, RunKind::Latency] {
+        let own: Vec<usize> = (0..points.len()).filter(|index| points[*index].run.kind == kind).collect();
+        let size = |index: usize| points[index].run.payload.get() as f64;
+        let model = |at: &[f64]| -> Option<Vec<f64>> {
+            Some(own.iter().map(|index| simple(at, kind, size(*index))).collect())
+        };
+        let targets: Vec<(usize, f64)> = own
+            .iter()
+            .enumerate()
+            .filter(|(_, index)| !held[**index])
+            .map(|(place, index)| (place, points[*index].measured.ln()))
+            .collect();
+        if targets.is_empty() {
+            continue;
+        }
+        let (low, high) = ([0.0, 0.0], [40.0, 40.0]);
+        let search = Search { model: &model, low: &low, high: &high, points: &targets };
+        // From several places: the numbers bind apart.
+        let starts = (4..=28)
+            .step_by(4)
+            .flat_map(|rate| (8..=32).step_by(4).map(move |bytes| vec![f64::from(rate), f64::from(bytes)]));
+        let found = starts.filter_map(|start| Some(search.descend(search.found(start)?, &[0, 1])));
+        let Some(best) = found.min_by(|one, other| one.cost.total_cmp(&other.cost)) else { continue };
+        for (place, index) in own.iter().enumerate() {
+            all[*index] = best.predicted[place].exp();
+        }
+    }
+    all
+}
+
+fn quantile(values: &[f64], share: f64) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    match sorted.len() {
+        0 => 0.0,
+        len => {
+            let at = share * (len - 1) as f64;
+            let (below, rest) = (at.floor() as usize, at.fract());
+            let above = (below + 1).min(len - 1);
+            sorted[below] * (1.0 - rest) + sorted[above] * rest
+        }
+    }
+}
+
+impl ErrorSummary {
+    /// Of errors as shares, without their signs.
+    pub fn of(errors: &[f64]) -> ErrorSummary {
+        ErrorSummary {
+            points: errors.len(),
+            median: quantile(errors, 0.5),
+            p90: quantile(errors, 0.9),
+            greatest: errors.iter().copied().fold(0.0, f64::max),
+        }
+    }
+}
+
+/// The programs that a run of a name means, for whoever prints one.
+pub fn program_of(run: &ToolRun) -> Option<&'static ToolProgram> {
+    crate::run::PROGRAMS.iter().find(|program| program.verb == run.verb && program.kind == run.kind)
+}

@@ -1,0 +1,196 @@
+//! The search that fits numbers to measured points: steps of a quadratic program inside a trust region, as the fit of the
+//! profiles takes them, on logarithms, with points that no number reaches weighed down.
+
+use offpath_evidence::quadratic::{Limit, minimise};
+
+/// A share that an error is counted in: up to it an error counts by its square, beyond it ever less.
+pub(crate) const SCALE: f64 = 0.02;
+
+/// What the values of numbers predict, as logarithms, point by point; nothing where the numbers make no system.
+pub(crate) trait Model {
+    fn predict(&self, at: &[f64]) -> Option<Vec<f64>>;
+}
+
+impl<F: Fn(&[f64]) -> Option<Vec<f64>>> Model for F {
+    fn predict(&self, at: &[f64]) -> Option<Vec<f64>> {
+        self(at)
+    }
+}
+
+/// Numbers with their bounds, and what was measured; all as logarithms.
+pub(crate) struct Search<'a> {
+    pub model: &'a dyn Model,
+    pub low: &'a [f64],
+    pub high: &'a [f64],
+    /// What was measured, with the place of its prediction.
+    pub points: &'a [(usize, f64)],
+}
+
+/// A place with its predictions and their cost.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    pub at: Vec<f64>,
+    pub predicted: Vec<f64>,
+    pub cost: f64,
+}
+
+/// The cost of an error: its square in units of [`SCALE`] where it is small, and near linear beyond.
+fn loss(error: f64) -> f64 {
+    let unit = error / SCALE;
+    2.0 * ((1.0 + unit * unit).sqrt() - 1.0)
+}
+
+/// The weight that makes a square of that cost, by its slope.
+pub(crate) fn weight(error: f64) -> f64 {
+    let unit = error / SCALE;
+    1.0 / (1.0 + unit * unit).sqrt()
+}
+
+/// A step of a slope, in logarithms: large enough that rounding to picoseconds does not show.
+const SLOPE_STEP: f64 = 0.01;
+/// How far a step may go at first, and where the search ends.
+const REACH: f64 = 0.5;
+const LEAST_REACH: f64 = 1e-4;
+const MOST_STEPS: usize = 25;
+
+impl Search<'_> {
+    pub fn cost(&self, predicted: &[f64]) -> f64 {
+        self.points.iter().map(|(place, measured)| loss(predicted[*place] - measured)).sum()
+    }
+
+    pub fn found(&self, at: Vec<f64>) -> Option<Found> {
+        let predicted = self.model.predict(&at)?;
+        let cost = self.cost(&predicted);
+        Some(Found { at, predicted, cost })
+    }
+
+    /// How each prediction moves with a number.
+    pub fn slope(&self, from: &Found, index: usize) -> Vec<f64> {
+        let moved = |by: f64| {
+            let mut to = from.at.clone();
+            to[index] = (to[index] + by).clamp(self.low[index], self.high[index]);
+            Some((to[index], self.model.predict(&to)?))
+        };
+        let (down, up) = (moved(-SLOPE_STEP), moved(SLOPE_STEP));
+        let own = || Some((from.at[index], from.predicted.clone()));
+        match (down.or_else(own), up.or_else(own)) {
+            (Some((a, below)), Some((b, above))) if b > a => {
+                below.iter().zip(&above).map(|(below, above)| (above - below) / (b - a)).collect()
+            }
+            _ => vec![0.0; from.predicted.len()],
+        }
+    }
+
+    /// The best value of one number, the others as they are, of several over its bounds.
+    pub fn scan(&self, from: &Found, index: usize) -> Option<Found> {
+        const PLACES: u32 = 25;
+        let (low, high) = (self.low[index], self.high[index]);
+        let tried = (0..PLACES).filter_map(|place| {
+            let mut to = from.at.clone();
+            to[index] = low + (high - low) * f64::from(place) / f64::from(PLACES - 1);
+            self.found(to)
+        });
+        tried.min_by(|one, other| one.cost.total_cmp(&other.cost))
+    }
+
+    /// The best place that steps of these numbers lead to.
+    pub fn descend(&self, start: Found, free: &[usize]) -> Found {
+        let mut best = start;
+        let mut reach = REACH;
+        for _ in 0..MOST_STEPS {
+            if free.is_empty() || reach < LEAST_REACH {
+                break;
+            }
+            let slopes: Vec<Vec<f64>> = free.iter().map(|index| self.slope(&best, *index)).collect();
+            loop {
+                let stepped = self.step(&best, free, &slopes, reach).and_then(|step| {
+                    let mut to = best.at.clone();
+                    for (index, step) in free.iter().zip(&step) {
+                        to[*index] = (to[*index] + step).clamp(self.low[*index], self.high[*index]);
+                    }
+                    self.found(to)
+                });
+                match stepped {
+                    Some(found) if found.cost < best.cost * (1.0 - 1e-9) => {
+                        best = found;
+                        reach = (reach * 1.5).min(REACH);
+                        break;
+                    }
+                    // Where the program has no solution within its tolerance, a smaller one may.
+                    _ => reach /= 3.0,
+                }
+                if reach < LEAST_REACH {
+                    return best;
+                }
+            }
+        }
+        best
+    }
+
+    fn step(&self, from: &Found, free: &[usize], slopes: &[Vec<f64>], reach: f64) -> Option<Vec<f64>> {
+        // Steps, then what is left of each error, which the cost squares. A little curvature keeps numbers that nothing
+        // moves where they are.
+        let mut curvature = vec![1e-2; free.len()];
+        let mut limits = Vec::new();
+        for (column, index) in free.iter().enumerate() {
+            let (down, up) = (from.at[*index] - self.low[*index], self.high[*index] - from.at[*index]);
+            limits.push(Limit { coefficients: vec![(column, 1.0)], bound: reach.min(up).max(0.0) });
+            limits.push(Limit { coefficients: vec![(column, -1.0)], bound: reach.min(down).max(0.0) });
+        }
+        // Points of one prediction pull as one.
+        let mut places: Vec<(usize, f64, f64)> = Vec::new();
+        for (place, measured) in self.points {
+            let error = from.predicted[*place] - measured;
+            let weight = weight(error);
+            match places.iter_mut().find(|(known, ..)| known == place) {
+                Some((_, sum, total)) => {
+                    *sum += weight * error;
+                    *total += weight;
+                }
+                None => places.push((*place, weight * error, weight)),
+            }
+        }
+        for (place, sum, total) in places {
+            let factor = total.sqrt() / SCALE;
+            let error = factor * sum / total;
+            let left = curvature.len();
+            curvature.push(2.0);
+            for sign in [1.0, -1.0] {
+                let own =
+                    slopes.iter().enumerate().map(|(column, slope)| (column, sign * factor * slope[place]));
+                let mut coefficients: Vec<(usize, f64)> = own.filter(|(_, value)| *value != 0.0).collect();
+                coefficients.push((left, -1.0));
+                limits.push(Limit { coefficients, bound: -sign * error });
+            }
+        }
+        let slope = vec![0.0; curvature.len()];
+        let mut found = minimise(&curvature, &slope, &limits)?.x;
+        found.truncate(free.len());
+        Some(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A bound of rate and bandwidth is found from points with an outlier among them.
+    #[test]
+    fn two_numbers_are_found_beside_an_outlier() {
+        let sizes: Vec<f64> = (0..20).map(|power| f64::from(1 << power)).collect();
+        let roofline = |at: &[f64]| -> Option<Vec<f64>> {
+            Some(sizes.iter().map(|size| at[0].min(at[1] - size.ln())).collect())
+        };
+        let truth = [(3.6e6f64).ln(), (28e9f64).ln()];
+        let mut points: Vec<(usize, f64)> =
+            roofline(&truth).expect("it predicts").into_iter().enumerate().collect();
+        points[3].1 -= 2.0;
+        let (low, high) = ([0.0, 0.0], [40.0, 40.0]);
+        let search = Search { model: &roofline, low: &low, high: &high, points: &points };
+        let start = search.found(vec![14.0, 25.0]).expect("it predicts");
+        let found = search.descend(start, &[0, 1]);
+        for (found, truth) in found.at.iter().zip(truth) {
+            assert!((found - truth).abs() < 0.005, "{found} is not {truth}");
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Measured points of logs: which figures count, once each, and which are kept for prediction.
+
+use crate::run::{NotARun, RunKind, ToolRun};
+use offpath_logs::{LogFigure, LogMeasurement, LogMetric, LogSide, MetricStatistic, MetricSubject};
+use offpath_quantity::Bytes;
+use offpath_route::Verb;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::str::FromStr;
+
+/// A figure that a prediction is held to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MeasuredPoint {
+    /// The log.
+    pub file: String,
+    /// Its line.
+    pub line: u64,
+    /// What was run.
+    pub run: ToolRun,
+    /// Messages per second of a bandwidth test, or seconds of a latency test.
+    pub measured: f64,
+    /// The figure itself.
+    pub metric: LogMetric,
+}
+
+/// Lines of logs that give no point, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftAside {
+    /// The log.
+    pub file: String,
+    /// The first of the lines.
+    pub line: u64,
+    /// How many rows.
+    pub rows: u64,
+    /// Why.
+    pub why: String,
+}
+
+/// Collects the points of logs.
+#[derive(Clone, Debug, Default)]
+pub struct PointCollector {
+    points: Vec<MeasuredPoint>,
+    sides: Vec<Option<LogSide>>,
+    aside: BTreeMap<(String, String), LeftAside>,
+    /// The last row, whose figures say one thing several ways.
+    row: Option<(String, u64)>,
+}
+
+/// Which of a row's figures is taken: the one with the most digits.
+fn rank(metric: &LogMetric) -> Option<u8> {
+    match (metric.subject, metric.statistic) {
+        (MetricSubject::OperationRate, MetricStatistic::Mean | MetricStatistic::Only) => Some(2),
+        (MetricSubject::Bandwidth, MetricStatistic::Mean) => Some(1),
+        (MetricSubject::Latency, MetricStatistic::Median) => Some(2),
+        (MetricSubject::Latency, MetricStatistic::Mean) => Some(1),
+        _ => None,
+    }
+}
+
+impl PointCollector {
+    /// Takes a figure of a log, where it is one that a prediction can be held to.
+    pub fn take(&mut self, file: &str, figure: &LogMeasurement) {
+        let LogMeasurement { metric, line, .. } = figure;
+        let run = match ToolRun::of(figure) {
+            Ok(run) => run,
+            Err(NotARun::OtherMetric { .. }) => return,
+            Err(why) => return self.leave(file, *line, why.to_string()),
+        };
+        let Some(own) = rank(metric) else { return };
+        let measured = match (metric.subject, figure.figure) {
+            (MetricSubject::OperationRate, LogFigure::Rate(rate)) => rate.per_s(),
+            (MetricSubject::Bandwidth, LogFigure::BitRate(rate)) if run.payload > Bytes::ZERO => {
+                rate.bits_per_second() as f64 / 8.0 / run.payload.get() as f64
+            }
+            (MetricSubject::Latency, LogFigure::Time(time)) => time.as_seconds(),
+            (MetricSubject::Latency, _) => {
+                return self.leave(
+                    file,
+                    *line,
+                    "times in cycles: the log does not say how long one is".into(),
+                );
+            }
+            _ => return,
+        };
+        if !(measured.is_finite() && measured > 0.0) {
+            return self.leave(file, *line, "a figure of 0 has no prediction".into());
+        }
+        let point = MeasuredPoint { file: file.to_string(), line: *line, run, measured, metric: *metric };
+        // Several figures of one row are one point.
+        if self.row.as_ref().is_some_and(|(of, at)| of == file && at == line)
+            && let Some(last) = self.points.last_mut()
+            && last.file == *file
+            && last.line == *line
+        {
+            if rank(&last.metric) < Some(own) {
+                *last = point;
+            }
+            return;
+        }
+        self.row = Some((file.to_string(), *line));
+        let side = figure.conditions.side;
+        // Both sides print what the requester measured.
+        let is_twin = |(known, known_side): (&MeasuredPoint, &Option<LogSide>)| {
+            known.file != point.file
+                && known.run == point.run
+                && known.measured == point.measured
+                && (side == Some(LogSide::Responder)) != (*known_side == Some(LogSide::Responder))
+        };
+        if self.points.iter().zip(&self.sides).any(is_twin) {
+            return self.leave(
+                file,
+                *line,
+                "the other side of a run prints the same figure, which counts once".into(),
+            );
+        }
+        self.points.push(point);
+        self.sides.push(side);
+    }
+
+    fn leave(&mut self, file: &str, line: u64, why: String) {
+        if self.row.as_ref().is_some_and(|(of, at)| of == file && *at == line) {
+            return;
+        }
+        self.row = Some((file.to_string(), line));
+        let entry = self.aside.entry((file.to_string(), why.clone()));
+        entry.or_insert_with(|| LeftAside { file: file.to_string(), line, rows: 0, why }).rows += 1;
+    }
+
+    /// The points, and what gave none.
+    pub fn finish(self) -> (Vec<MeasuredPoint>, Vec<LeftAside>) {
+        (self.points, self.aside.into_values().collect())
+    }
+}
+
+/// A rule by which points are kept for prediction and not fitted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HoldOut {
+    /// Every second size, the second, fourth and so on of those measured of a kind of test.
+    Sizes,
+    /// All of a verb.
+    Verb(Verb),
+    /// All of so many queue pairs.
+    QueuePairs(BTreeSet<u64>),
+}
+
+/// Why a rule is none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a rule of what to hold out: write `sizes`, `verb=write` or `qps=2,4`")]
+pub struct UnknownHoldOut(String);
+
+impl FromStr for HoldOut {
+    type Err = UnknownHoldOut;
+    fn from_str(text: &str) -> Result<HoldOut, UnknownHoldOut> {
+        let unknown = || UnknownHoldOut(text.to_string());
+        match text.split_once('=') {
+            None if text == "sizes" => Ok(HoldOut::Sizes),
+            Some(("verb", verb)) => verb.parse().map(HoldOut::Verb).map_err(|_| unknown()),
+            Some(("qps", list)) => {
+                let counts =
+                    list.split(',').map(|one| one.trim().parse::<u64>().ok().filter(|count| *count > 0));
+                counts.collect::<Option<_>>().map(HoldOut::QueuePairs).ok_or_else(unknown)
+            }
+            _ => Err(unknown()),
+        }
+    }
+}
+
+impl fmt::Display for HoldOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            HoldOut::Sizes => f.write_str("every second size"),
+            HoldOut::Verb(verb) => write!(f, "{verb}"),
+            HoldOut::QueuePairs(counts) => {
+                let counts: Vec<String> = counts.iter().map(u64::to_string).collect();
+                write!(f, "{} queue pairs", counts.join(", "))
+            }
+        }
+    }
+}
+
+/// Which points are held out.
+pub(crate) fn held_out(points: &[MeasuredPoint], rules: &[HoldOut]) -> Vec<bool> {
+    let mut sizes: BTreeMap<RunKind, BTreeSet<Bytes>> = BTreeMap::new();
+    for point in points {
+        sizes.entry(point.run.kind).or_default().insert(point.run.payload);
+    }
+    let is_second = |run: &ToolRun| {
+        let place = sizes[&run.kind].iter().position(|size| *size == run.payload);
+        place.is_some_and(|place| place % 2 == 1)
+    };
+    let is_held = |run: &ToolRun| {
+        rules.iter().any(|rule| match rule {
+            HoldOut::Sizes => is_second(run),
+            HoldOut::Verb(verb) => run.verb == *verb,
+            HoldOut::QueuePairs(counts) => counts.contains(&run.queue_pairs),
+        })
+    };
+    points.iter().map(|point| is_held(&point.run)).collect()
+}

@@ -1,0 +1,251 @@
+//! What a card is, is found from what its benchmarks print, and what they do not tell is said.
+
+use offpath_learn::{
+    Calibration, CalibrationError, CalibrationRequest, HoldOut, KeptReason, MeasuredPoint, PointCollector,
+    RunKind, ToolBench, ToolProgram, ToolRun, calibrate,
+};
+use offpath_logs::{LogItem, LogMetric, LogReader, MetricStatistic, MetricSubject};
+use offpath_profile::{Library, System, SystemRequest};
+use offpath_quantity::{Bytes, Quantity};
+use offpath_twin::{Seed, unit};
+
+fn system(settings: &[&str]) -> System {
+    let settings = settings.iter().map(|one| one.to_string()).collect();
+    let request = SystemRequest { device: "connectx7", settings, ..SystemRequest::default() };
+    Library::builtin().load(&request).expect("the shipped card loads")
+}
+
+/// What a card prints, each figure off by 2% or less either way, as a seed decides.
+fn measured(card: &System, runs: &[ToolRun], seed: u64) -> Vec<MeasuredPoint> {
+    let bench = ToolBench::new(card, "client-host").expect("the path exists");
+    let mut draws = Seed::new(seed).child("noise").generator();
+    let point = |(line, run): (usize, &ToolRun)| {
+        let expected = bench.expect(run).expect("the run is modelled");
+        // Three draws are near enough to a bell; its deviation is 2%.
+        let bell: f64 = (0..3).map(|_| unit(&mut draws) - 0.5).sum::<f64>() * 2.0;
+        let value = match run.kind {
+            RunKind::Bandwidth => expected.rate_per_s,
+            RunKind::Latency => expected.latency.as_seconds(),
+        };
+        let subject = match run.kind {
+            RunKind::Bandwidth => MetricSubject::OperationRate,
+            RunKind::Latency => MetricSubject::Latency,
+        };
+        MeasuredPoint {
+            file: format!("{}-{}.log", run.verb, run.queue_pairs),
+            line: line as u64,
+            run: run.clone(),
+            measured: value * (1.0 + 0.02 * bell),
+            metric: LogMetric::new(subject, MetricStatistic::Mean),
+        }
+    };
+    runs.iter().enumerate().map(point).collect()
+}
+
+fn runs(programs: &[&str], queue_pairs: &[u64]) -> Vec<ToolRun> {
+    let mut all = Vec::new();
+    for program in programs {
+        let program = ToolProgram::named(program).expect("it is listed");
+        for power in (1..=21).step_by(2) {
+            let plain = ToolRun {
+                cq_moderation: 100.min(program.run(Bytes::new(1)).cq_moderation),
+                ..program.run(Bytes::new(1 << power))
+            };
+            match program.kind {
+                RunKind::Latency => all.push(plain),
+                RunKind::Bandwidth => {
+                    all.extend(
+                        queue_pairs.iter().map(|count| ToolRun { queue_pairs: *count, ..plain.clone() }),
+                    );
+                }
+            }
+        }
+    }
+    all
+}
+
+fn learn(points: &[MeasuredPoint], base: &System, fit: &[&str]) -> Result<Calibration, CalibrationError> {
+    let fit: Vec<String> = fit.iter().map(|name| name.to_string()).collect();
+    calibrate(&CalibrationRequest {
+        system: base,
+        path: "client-host",
+        points,
+        hold_out: &[HoldOut::Sizes],
+        fit: &fit,
+        pin: &[],
+    })
+}
+
+fn of(system: &System, name: &str) -> f64 {
+    system.numbers[name].value.base()
+}
+
+/// A card with hidden numbers is found again from its own benchmarks, wherever they are declared to tell a number.
+#[test]
+fn hidden_numbers_are_found_again_where_they_are_told() {
+    let base = system(&[]);
+    let hidden = system(&[
+        "host_verbs.post_time=290ns",
+        "client.host_verbs.post_time=290ns",
+        "pcie0.rate=240Gbit/s",
+        "client.pcie0.rate=240Gbit/s",
+        "nic.queue_pair_request_time=150ns",
+        "client.nic.queue_pair_request_time=150ns",
+        "nic.queue_pair_rate=215Gbit/s",
+        "client.nic.queue_pair_rate=215Gbit/s",
+        "network.delay=230ns",
+    ]);
+    for seed in [1, 2] {
+        let points = measured(&hidden, &runs(&["ib_read_bw", "ib_write_bw", "ib_read_lat"], &[1, 8]), seed);
+        let found = learn(&points, &base, &[]).expect("it can be learnt");
+        let names: Vec<&str> = found.numbers.iter().map(|one| one.name.as_str()).collect();
+        for wanted in ["client.host_verbs.post_time", "client.pcie0.rate", "client.nic.queue_pair_rate"] {
+            assert!(names.contains(&wanted), "seed {seed}: {names:?} lacks {wanted}");
+        }
+        let told = found.numbers.iter().filter(|one| one.is_told).count();
+        assert!(told >= 3, "seed {seed}: {:?}", found.numbers);
+        for one in &found.numbers {
+            let truth = of(&hidden, &one.name);
+            let off = one.value.base() / truth - 1.0;
+            assert!(
+                !one.is_told || off.abs() < 0.05,
+                "seed {seed}: {} is {} and not {truth}",
+                one.name,
+                one.value
+            );
+        }
+        assert!(
+            found.predicted.median < 0.02 && found.predicted.p90 < 0.05,
+            "seed {seed}: {:?}",
+            found.predicted
+        );
+        let share = found.covered as f64 / found.predicted.points as f64;
+        assert!(
+            (0.65..=0.95).contains(&share),
+            "seed {seed}: {share} of held-out points are within 80% intervals"
+        );
+    }
+}
+
+/// Two numbers that bandwidth cannot tell apart are refused by name, with a run that would tell them.
+#[test]
+fn what_is_not_told_apart_is_refused_with_a_run_that_tells() {
+    let base = system(&[]);
+    let points = measured(&base, &runs(&["ib_read_lat"], &[1]), 4);
+    let asked = ["network.delay", "host.read_latency"];
+    match learn(&points, &base, &asked) {
+        Err(CalibrationError::NotToldApart { name, from, run }) => {
+            assert!(asked.contains(&name.as_str()) && from.len() == 1, "{name} {from:?}");
+            assert!(run.starts_with("ib_"), "{run}");
+        }
+        other => panic!("{other:?}"),
+    }
+    let found = learn(&points, &base, &["network.delay"]).expect("alone it is told");
+    assert!(
+        (found.numbers[0].value.base() / of(&base, "network.delay") - 1.0).abs() < 0.2,
+        "{:?}",
+        found.numbers
+    );
+    match learn(&points, &base, &["client.nic.queue_pair_rate"]) {
+        Err(CalibrationError::NotSeen { run, .. }) => assert!(run.contains("_bw"), "{run}"),
+        other => panic!("{other:?}"),
+    }
+    for name in ["host.cores", "nic.no_such_number"] {
+        assert!(
+            matches!(learn(&points, &base, &[name]), Err(CalibrationError::NoSuchNumber { .. })),
+            "{name}"
+        );
+    }
+}
+
+/// What the runs do not feel stays, and is said with a run that feels it.
+#[test]
+fn kept_numbers_are_named_with_their_reason() {
+    let base = system(&[]);
+    let points = measured(&base, &runs(&["ib_write_bw"], &[1, 8]), 5);
+    let found = learn(&points, &base, &[]).expect("it can be learnt");
+    let fitted: Vec<&str> = found.numbers.iter().map(|one| one.name.as_str()).collect();
+    let kept =
+        found.kept.iter().find(|one| one.name.ends_with("read_latency")).expect("latencies are not seen");
+    assert_eq!(kept.reason, KeptReason::NotSeen);
+    assert!(kept.run.as_deref().is_some_and(|run| run.contains("_lat") || run.contains("-t 1")), "{kept:?}");
+    assert!(found.kept.iter().all(|one| !fitted.contains(&one.name.as_str())));
+}
+
+/// An outlier of one log moves nothing far.
+#[test]
+fn outliers_are_weighed_down() {
+    let hidden = system(&["host_verbs.post_time=290ns", "client.host_verbs.post_time=290ns"]);
+    let base = system(&[]);
+    let mut points = measured(&hidden, &runs(&["ib_write_bw"], &[8]), 6);
+    points[2].measured /= 5.0;
+    let found = learn(&points, &base, &["client.host_verbs.post_time"]).expect("it can be learnt");
+    let ratio = found.numbers[0].value.base() / 290e3;
+    assert!((ratio - 1.0).abs() < 0.05, "{:?}", found.numbers);
+}
+
+fn of_logs(folder: &std::path::Path, wanted: impl Fn(&str) -> bool) -> Vec<MeasuredPoint> {
+    let mut names: Vec<String> = std::fs::read_dir(folder)
+        .expect("the folder can be read")
+        .map(|entry| entry.expect("an entry can be read").file_name().to_string_lossy().into_owned())
+        .filter(|name| name.ends_with(".log") && wanted(name))
+        .collect();
+    names.sort();
+    let mut points = PointCollector::default();
+    for name in names {
+        let log = std::fs::File::open(folder.join(&name)).expect("the log can be read");
+        for item in LogReader::new(std::io::BufReader::new(log)) {
+            if let LogItem::Measurement(figure) = item.expect("the log can be read") {
+                points.take(&name, &figure);
+            }
+        }
+    }
+    points.finish().0
+}
+
+/// Public logs of a card, where they are at hand: READ of 1 and 8 queue pairs at every second size tells all the rest.
+#[test]
+fn public_logs_are_predicted_from_a_part_of_them() {
+    let Some(folder) = std::env::var_os("OFFPATH_PERFTEST_LOGS") else {
+        eprintln!("skipped: OFFPATH_PERFTEST_LOGS names no folder of logs");
+        return;
+    };
+    let points = of_logs(std::path::Path::new(&folder), |_| true);
+    let base = system(&[]);
+    let hold_out = ["sizes", "verb=write", "qps=2,4,16,32"].map(|rule| rule.parse().expect("it is a rule"));
+    let found = calibrate(&CalibrationRequest {
+        system: &base,
+        path: "client-host",
+        points: &points,
+        hold_out: &hold_out,
+        fit: &[],
+        pin: &[],
+    })
+    .expect("it can be learnt");
+    for one in &found.numbers {
+        println!("{} {} [{} {}] from {} {}", one.name, one.value, one.low, one.high, one.base, one.at_bound);
+    }
+    for one in &found.kept {
+        println!("kept {} {} {:?} {:?}", one.name, one.value, one.reason, one.run);
+    }
+    println!(
+        "fitted {:?}\nheld {:?}\nroofline {:?}\nline {:?}",
+        found.fitted, found.predicted, found.roofline, found.line
+    );
+    println!("left out {:?}\nlogs {:?}\nrepeated {:?}", found.left_out, found.left_out_logs, found.repeated);
+    println!("covered {} of {}, scatter {}", found.covered, found.predicted.points, found.scatter_80);
+    for one in found.points.iter().filter(|one| one.held_out) {
+        let measured = points[one.point].measured;
+        if (one.predicted / measured - 1.0).abs() > 0.05 {
+            println!(
+                "{}: {} for {measured} ({:+.1}%), roofline {:+.1}%",
+                points[one.point].run,
+                one.predicted,
+                100.0 * (one.predicted / measured - 1.0),
+                100.0 * (one.roofline / measured - 1.0)
+            );
+        }
+    }
+    assert!(matches!(found.numbers[0].value, Quantity::Time(_) | Quantity::BitRate(_)));
+    assert!(found.predicted.median <= 0.05 && found.predicted.p90 <= 0.15, "{:?}", found.predicted);
+}

@@ -1,0 +1,109 @@
+//! `offpath calibrate`: a card from its own logs.
+
+use super::{Context, answer};
+use crate::failure::Failure;
+use crate::output::{OutputFile, tell};
+use crate::progress::Progress;
+use clap::Args;
+use offpath::answers::calibrate::{CalibrateAnswer, CalibrateRequest, calibrate};
+use offpath::learn::HoldOut;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const EXAMPLES: &str = "\
+Examples:
+  offpath calibrate logs/*.log --base connectx7 -o mycard.toml
+        fits what the logs tell, predicts every second size, writes the card
+  offpath calibrate logs/*.log --base connectx7 --hold-out sizes --hold-out verb=write --hold-out qps=2,4
+        how well READs of some sizes predict the rest, beside a roofline
+  offpath calibrate logs/*.log --base bluefield2 --path client-soc --fit soc.read_latency";
+
+/// Learn a card's numbers from its own benchmark logs, and write it as a profile
+///
+/// Fits the numbers that the logs tell apart, each with its interval; says which they do not tell, and which run would.
+/// Prints the error on points that were held out beside that of a roofline and of a straight line. See docs/calibrate.md.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Options {
+    /// Logs of perftest; `-` is standard input
+    #[arg(required = true, value_name = "LOG")]
+    logs: Vec<PathBuf>,
+    /// The card that is begun from: a device's name, or a .toml file that describes one
+    #[arg(long, value_name = "DEVICE")]
+    base: String,
+    /// From the client's endpoint to the server's, as `offpath path` names them
+    #[arg(long, default_value = "client-host")]
+    path: String,
+    /// Write the card to this file; hosts with fitted numbers are written beside it
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Keep points for prediction: `sizes` (every second one), `verb=write`, `qps=2,4`; may be given several times
+    /// [default: sizes]
+    #[arg(long, value_name = "RULE")]
+    hold_out: Vec<HoldOut>,
+    /// Fit this number, and no other than those named so [default: those that the points tell]
+    #[arg(long, value_name = "NAME")]
+    fit: Vec<String>,
+    /// Leave this number as the base has it
+    #[arg(long, value_name = "NAME", conflicts_with = "fit")]
+    pin: Vec<String>,
+}
+
+/// Runs the command.
+pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
+    let name = match &options.output {
+        Some(output) => card_name(output)?,
+        None => "learnt".to_string(),
+    };
+    let request = CalibrateRequest {
+        logs: options.logs.clone(),
+        base: options.base.clone(),
+        name,
+        path: options.path.clone(),
+        hold_out: options.hold_out.clone(),
+        fit: options.fit.clone(),
+        pin: options.pin.clone(),
+        system: context.system.clone(),
+    };
+    if let Some(output) = &options.output {
+        absent(output)?;
+    }
+    let progress = Progress::endless("fitting the card to its logs");
+    let found = calibrate(&request);
+    drop(progress);
+    let found = found?;
+    if let Some(output) = &options.output {
+        let folder = output.parent().unwrap_or(Path::new(""));
+        let files: Vec<PathBuf> = found.card.iter().map(|file| folder.join(&file.name)).collect();
+        files.iter().try_for_each(|file| absent(file))?;
+        for (path, file) in files.iter().zip(&found.card) {
+            OutputFile::create(path)?.write(file.text.as_bytes())?;
+            tell(&format!("wrote {}", path.display()));
+        }
+    }
+    context.screen.emit(&answer(&found, context, CalibrateAnswer::text)?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The card's name, which is its file's.
+fn card_name(output: &Path) -> Result<String, Failure> {
+    let stem = output.file_stem().and_then(|stem| stem.to_str());
+    match (stem, output.extension().and_then(|end| end.to_str())) {
+        (Some(stem), Some("toml")) => Ok(stem.to_string()),
+        _ => Err(Failure::input(
+            format!("`--output {}` is not a file of a device", output.display()),
+            "name one that ends in `.toml`, as in `mycard.toml`",
+        )),
+    }
+}
+
+/// A profile that somebody wrote is never replaced.
+fn absent(file: &Path) -> Result<(), Failure> {
+    match file.try_exists() {
+        Ok(true) => Err(Failure::input(
+            format!("`{}` is there already", file.display()),
+            "name another file with `--output`, or remove this one first",
+        )),
+        _ => Ok(()),
+    }
+}
