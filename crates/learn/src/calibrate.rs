@@ -92,7 +92,7 @@ pub struct LearntNumber {
     pub high: Quantity,
     /// Whether it ended at a bound of the search: the points ask for more.
     pub at_bound: bool,
-    /// Whether the points tell it by itself, to 15% and better. Where not, it stands for others, too.
+    /// Whether the points tell it by itself, to 5% and better. Where not, it may stand for others, too.
     pub is_told: bool,
     /// Numbers that stayed and that the points move with as with this one: its interval holds for any of their values.
     pub alike: Vec<String>,
@@ -267,8 +267,10 @@ const LEAST_LINK: f64 = 1.0 / 64.0;
 /// A number is taken where it lowers the cost by this share, and by [`LEAST_GAIN`] at least.
 const GAIN: f64 = 0.05;
 const LEAST_GAIN: f64 = 4.0;
-/// A number counts as told where its standard deviation is at most this share of it.
+/// A number is fitted where its standard deviation beside the others is at most this share of it.
 const TOLD: f64 = 0.15;
+/// A number is told by itself where its 90% interval reaches no farther than this share on each side.
+const ALONE: f64 = 0.05;
 /// A number counts as alike to others where no more than this share of what it moves is its own.
 const OWN_SHARE: f64 = 0.1;
 /// By how much an interval of 80% (0) or 90% (1) is wider where its deviation is known from so many logs alone: the
@@ -720,7 +722,7 @@ fn tell(
                 free.sort_unstable();
             }
         }
-        best = search.descend(best, &free);
+        best = elsewhere(search, search.descend(best, &free), &free);
         slopes = moving.iter().map(|index| (*index, search.slope(&best, *index))).collect();
         weights = self::weights(search, &best);
     }
@@ -909,7 +911,7 @@ fn learnt(
             let more: f64 = of_kept[place].iter().map(|(_, variance)| variance).sum();
             let deviation = (own + more).sqrt();
             let side = SIDE_90 * deviation;
-            let is_told = deviation <= TOLD;
+            let is_told = side <= ALONE;
             let weighty =
                 of_kept[place].iter().filter(|(_, variance)| !is_told && *variance > 0.1 * (own + more));
             LearntNumber {

@@ -46,7 +46,11 @@ fn a_card_is_learnt_written_loaded_and_laid_beside_its_log() {
     fs::write(folder.join("one.log"), log(1, 300.0, 150.0)).expect("written");
     fs::write(folder.join("eight.log"), log(8, 300.0, 150.0)).expect("written");
     let (one, eight, card) = (path("one.log"), path("eight.log"), path("mycard.toml"));
-    let found = json(&["calibrate", &one, &eight, "--base", "connectx7", "-o", &card]);
+    let learnt =
+        offpath(&["calibrate", &one, &eight, "--base", "connectx7", "-o", &card, "--format", "json"]);
+    assert_eq!(learnt.code, 0, "{}", learnt.stderr);
+    assert!(said(&learnt).contains("wrote"), "{}", learnt.stderr);
+    let found: serde_json::Value = serde_json::from_str(&learnt.stdout).expect("the answer is JSON");
     check(&found, &schema("calibrate.json"), "calibrate");
     let names: Vec<&str> =
         found["numbers"].as_array().expect("a list").iter().filter_map(|one| one["name"].as_str()).collect();

@@ -448,6 +448,12 @@ fn run(
     Ok(runners)
 }
 
+/// A device's own numbers, its figures at the ends of each, and with all of its user's moved together.
+type AtEnds = (Vec<Factor>, Vec<Ends<Figures>>, Vec<Figures>);
+
+/// The numbers of a device under a mechanism that are drawn, each with its places in the draws.
+type Places = Vec<(Factor, Vec<f64>)>;
+
 /// The joint sample of all devices, and each at the ends of each number.
 struct Joint {
     objective: Objective,
@@ -457,7 +463,7 @@ struct Joint {
     /// By draw and device; none where the numbers make no plan.
     draws: Vec<Vec<Option<Figures>>>,
     /// By device: its own numbers, with its figures at the ends of each.
-    ends: Vec<(Vec<Factor>, Vec<Ends<Figures>>, Vec<Figures>)>,
+    ends: Vec<AtEnds>,
 }
 
 /// What one device gives with some numbers moved.
@@ -544,7 +550,7 @@ impl Joint {
             })
             .collect()
         };
-        let drawn: Vec<Vec<Vec<(Factor, Vec<f64>)>>> = bases
+        let drawn: Vec<Vec<Places>> = bases
             .iter()
             .zip(&others)
             .enumerate()
@@ -627,7 +633,7 @@ impl Joint {
 
     /// A figure of a device with its interval over the draws, widened by past errors of a kind.
     fn ranged(&self, index: usize, kind: FigureKind, figure: impl Fn(&Figures) -> f64) -> Ranged {
-        let drawn = self.draws.iter().filter_map(|draw| draw[index].as_ref()).map(|seen| figure(seen));
+        let drawn = self.draws.iter().filter_map(|draw| draw[index].as_ref()).map(&figure);
         let sample = drawn.filter(|value| value.is_finite()).map(|value| (value, f64::INFINITY)).collect();
         Ranged::of(figure(&self.point[index]), &Widened::new(sample, &sizes(kind)))
     }

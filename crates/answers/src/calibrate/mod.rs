@@ -131,7 +131,7 @@ pub struct CalibratedNumberAnswer {
     pub high_90: String,
     /// Whether it ended where the search does: the points ask for more than the base allows.
     pub at_bound: bool,
-    /// Whether the points tell it by itself, to 15% and better.
+    /// Whether the points tell it by itself: its interval reaches no farther than 5% on each side.
     pub told: bool,
     /// Where it is not told: numbers that stayed and that the points move with as with this one, so that it stands for them, too.
     pub stands_for: Vec<String>,

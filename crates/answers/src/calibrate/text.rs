@@ -34,6 +34,7 @@ impl CalibrateAnswer {
                 TableCell::Text(match (one.at_bound, one.told) {
                     (true, _) => "at a bound".to_string(),
                     (false, true) => String::new(),
+                    (false, false) if one.stands_for.is_empty() => "not told to 5%".to_string(),
                     (false, false) => format!("stands for {}, too", one.stands_for.join(", ")),
                 }),
             ]

@@ -362,7 +362,7 @@ impl Resolver<'_> {
         let substitution = Substitution { values, ..Substitution::default() };
         let mut settings = Vec::new();
         for set in &raw.design.set {
-            for name in named(set.get_ref()).filter(|name| !raw.choose.contains_key(*name)) {
+            if let Some(name) = named(set.get_ref()).find(|name| !raw.choose.contains_key(*name)) {
                 return Err(self.error(
                     format!("`{{{name}}}` is not a choice of the whole deployment"),
                     format!("add `{name} = [ ... ]` under [choose]"),
