@@ -413,11 +413,7 @@ impl Relay {
     pub fn new(config: Config) -> Result<Rc<Relay>, RelayError> {
         let settings = Settings::of(config)?;
         let config = &settings.config;
-        check_directory(config)?;
-        if let Some(path) = &config.spool.state_file {
-            crate::spool::nameless(state::folder(path))
-                .map_err(|cause| RelayError::State { path: path.display().to_string(), cause })?;
-        }
+        check_directories(config)?;
         let mut current = Current {
             master: config.master.address.clone(),
             identity: ServerIdentity::default(),
@@ -497,10 +493,14 @@ impl Relay {
 
     /// Takes another configuration while it runs, and gives the keys that only hold from the next start on. One that is
     /// refused changes nothing.
-    pub fn reload(&self, mut config: Config) -> Result<Vec<&'static str>, RelayError> {
-        let kept = config.keep_fixed(&self.settings().config);
-        let settings = Settings::of(config)?;
-        check_directory(&settings.config)?;
+    pub fn reload(&self, config: Config) -> Result<Vec<&'static str>, RelayError> {
+        let running = self.settings();
+        // As a start would take it, before anything of it is replaced: a file that was cut or emptied is none.
+        let mut settings = Settings::of(config)?;
+        check_directories(&settings.config)?;
+        settings.config.keeps_guards(&running.config)?;
+        let kept = settings.config.keep_fixed(&running.config);
+        settings.checked = settings.config.check()?;
         // Who is no longer allowed what it does goes; who has shown a password that was replaced stays, as in Redis.
         for replica in self.current.borrow().replicas.values() {
             if settings.config.may(&replica.user) != Some(May::Replicate) {
@@ -841,7 +841,11 @@ impl Relay {
     }
 }
 
-fn check_directory(config: &Config) -> Result<(), RelayError> {
+fn check_directories(config: &Config) -> Result<(), RelayError> {
+    if let Some(path) = &config.spool.state_file {
+        crate::spool::nameless(state::folder(path))
+            .map_err(|cause| RelayError::State { path: path.display().to_string(), cause })?;
+    }
     let directory = &config.spool.directory;
     crate::spool::nameless(directory)
         .map_err(|cause| RelayError::Spool { directory: directory.display().to_string(), cause })?;

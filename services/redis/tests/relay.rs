@@ -1699,6 +1699,38 @@ fn passwords_and_limits_are_read_again_at_sighup() {
     });
 }
 
+/// What an editor or a full disk leaves of a file is no configuration, however little it asks for.
+#[test]
+fn a_file_that_was_cut_or_emptied_takes_no_guard_away_at_sighup() {
+    let relay = Relay::start_as(
+        &play_master(Vec::new()),
+        "acknowledge = { replicas = 2 }\n",
+        "[limits]\nconnections = 7\n[[user]]\nname = 'default'\npassword = 'one'\n",
+    );
+    let file = relay.folder.path().join("relay.toml");
+    let whole = fs::read_to_string(&file).unwrap();
+    let refused = "the configuration is refused, and the one of before holds";
+    let before = |part: &str| whole.split(part).next().unwrap().to_string();
+    for (cut, key) in [
+        (String::new(), "`master.address` is not set"),
+        (before("[listen]"), "`listen.address` is not set"),
+        (before("[[user]]"), "`[[user]]` is gone, and the running relay would have no user"),
+        (
+            whole.replace(&relay.folder.path().display().to_string(), "/nowhere"),
+            "cannot write beside /nowhere/state",
+        ),
+    ] {
+        fs::write(&file, &cut).unwrap();
+        hang_up(&relay, &format!("{refused}: {key}"));
+        let mut client = relay.client();
+        assert!(client.text(&["PING"]).unwrap_err().to_string().contains("NOAUTH"), "{cut}");
+        client.login(None, "one").unwrap();
+        assert_eq!(client.info("clients", "maxclients").unwrap().unwrap(), "7", "{cut}");
+    }
+    fs::write(&file, whole.replace("connections = 7", "connections = 8")).unwrap();
+    hang_up(&relay, "the configuration is the one of its file now");
+}
+
 #[test]
 fn certificates_are_read_again_at_sighup() {
     let Some(openssl) = tool("openssl", "openssl") else { return };
@@ -1739,6 +1771,13 @@ fn certificates_are_read_again_at_sighup() {
     let second = renew();
     assert_ne!(first, second);
     hang_up(&relay, "the configuration is the one of its file now");
+    assert_eq!(shown(), second);
+    let file = relay.folder.path().join("relay.toml");
+    fs::write(&file, text.split("[listen.tls]").next().unwrap()).unwrap();
+    hang_up(
+        &relay,
+        "`[listen.tls]` is gone, and the running relay would have no TLS towards replicas any more",
+    );
     assert_eq!(shown(), second);
 }
 
