@@ -36,6 +36,9 @@ const JOINING: Duration = Duration::from_secs(10);
 /// Files that a replica may fail to load before that is said, and nothing more of it.
 pub const FAILURES: u32 = 3;
 
+/// For how long after its last failure a replica that fails stands for nobody.
+const FAILED: Duration = Duration::from_secs(60);
+
 /// Why a relay cannot start or had to end.
 #[derive(Debug, Error)]
 pub enum RelayError {
@@ -317,7 +320,16 @@ pub struct Current {
     pub misled: bool,
     /// How often in a row replicas left before they acknowledged a file, by the address and port that they announced.
     /// Who announces no port is not a replica that could be told from others.
-    pub failures: BTreeMap<(String, u16), u32>,
+    pub failures: BTreeMap<(String, u16), Failures>,
+}
+
+/// How a replica has failed to load what it was sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Failures {
+    /// How often in a row.
+    pub count: u32,
+    /// When last.
+    pub last: Instant,
 }
 
 impl Current {
@@ -329,7 +341,16 @@ impl Current {
     /// Whether it was said that a replica of this address and port fails to load its files. One that comes back at once
     /// fills a log.
     pub fn fails(&self, address: &str, port: u16) -> bool {
-        self.failures.get(&(address.to_string(), port)).is_some_and(|failures| *failures >= FAILURES)
+        self.failures.get(&(address.to_string(), port)).is_some_and(|failures| failures.count >= FAILURES)
+    }
+
+    /// Whether a replica has failed to load its files until just now, so that it cannot be taken for alive. One that asks
+    /// for a place in a history has loaded a file since, and one that follows the stream has loaded this one.
+    pub fn is_failing(&self, replica: &Replica) -> bool {
+        let failures = self.failures.get(&(replica.address.clone(), replica.port));
+        replica.asked.is_none()
+            && replica.phase.get() != Phase::Online
+            && failures.is_some_and(|failures| failures.count >= FAILURES && failures.last.elapsed() < FAILED)
     }
 
     /// Replicas that were given something of the history. Those that still wait for it lose nothing when it
@@ -538,13 +559,13 @@ impl Relay {
     }
 
     /// Whether there is nobody left to follow the master for. One that refuses writes without a replica is left at once,
-    /// as it is by a replica that ends, and any other after `limits.linger`.
+    /// as it is by a replica that ends, and stays left while those that come fail; any other after `limits.linger`.
     pub fn is_alone(&self) -> bool {
         let settings = self.settings();
         let current = self.current.borrow();
         let linger = if current.needs_replicas { Duration::ZERO } else { settings.checked.linger };
         settings.config.acknowledge.quorum().is_some()
-            && current.replicas.is_empty()
+            && current.replicas.values().all(|replica| current.needs_replicas && current.is_failing(replica))
             && current.left.is_none_or(|left| left.elapsed() >= linger)
     }
 

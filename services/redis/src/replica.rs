@@ -4,7 +4,7 @@ use crate::downstream::Connection;
 use crate::handshake::ReplicationId;
 use crate::log;
 use crate::payload::{Form, RdbFormat};
-use crate::relay::{FAILURES, LinkState, Phase, Relay, Replica, SyncAnswer, count};
+use crate::relay::{FAILURES, Failures, LinkState, Phase, Relay, Replica, SyncAnswer, count};
 use crate::resp::{self, Limits, write_error};
 use crate::spool::{Spool, Stage};
 use crate::upstream;
@@ -412,9 +412,9 @@ impl Serving<'_> {
         if current.failures.len() > 1_000 {
             current.failures.clear();
         }
-        let failures = current.failures.entry(key).or_insert(0);
-        *failures += 1;
-        if *failures == FAILURES {
+        let failures = current.failures.entry(key).or_insert(Failures { count: 0, last: Instant::now() });
+        *failures = Failures { count: failures.count.saturating_add(1), last: Instant::now() };
+        if failures.count == FAILURES {
             let format = spool.format().map(|format| format.to_string()).unwrap_or_default();
             let readers = spool.format().map_or("its readers", |format| format.readers());
             log::line(&format!(

@@ -1393,6 +1393,63 @@ fn files_that_were_not_loaded_are_said_and_lock_nobody_out() {
     assert_eq!(relay.log().matches("without loading").count(), 1, "{}", relay.log());
 }
 
+/// A master takes whoever has just come to follow it for alive, so it would take writes that nobody has.
+#[test]
+fn a_replica_that_loads_no_file_lets_no_strict_master_write() {
+    let Some(program) = redis() else { return };
+    let strict = ["--min-replicas-to-write", "1", "--min-replicas-max-lag", "3600"];
+    let master = Server::start(&program, &[&strict[..], &["--repl-diskless-sync-delay", "0"]].concat());
+    let relay = Relay::start(&master.address(), "");
+    let mut client = master.client();
+    let mut fail_for = |time: Duration| {
+        let (began, mut taken, mut failed) = (Instant::now(), 0, 0);
+        while began.elapsed() < time {
+            let (replica, answer) = play_replica(&relay, None);
+            assert!(answer.starts_with("+FULLRESYNC "), "{answer}");
+            taken += u32::from(client.ask(&["SET", "probe", "1"]).is_ok());
+            drop(replica);
+            taken += u32::from(client.ask(&["SET", "probe", "1"]).is_ok());
+            failed += 1;
+        }
+        (taken, failed)
+    };
+    while !relay.log().contains("7001 left 3 times without loading the file") {
+        fail_for(Duration::from_millis(1));
+    }
+    wait_for("the relay's leave", SILENCE, || relay.info("replication", "relay_link") == "held");
+    let times = || master.number("stats", "sync_full") + master.number("stats", "sync_partial_ok");
+    let before = times();
+    assert!(before <= 4, "followed {before} times: {}", relay.log());
+    let (taken, failed) = fail_for(Duration::from_secs(3));
+    assert!(failed > 10, "{failed}");
+    assert_eq!((taken, times()), (0, before), "{failed} times: {}", relay.log());
+    // The same one is as good as any other once it has loaded.
+    let (mut replica, _) = play_replica(&relay, None);
+    replica.get_mut().write_all(b"REPLCONF ACK 0\r\n").unwrap();
+    wait_until_writes_are(true, &master, &relay);
+}
+
+/// Who comes and goes has the master followed once a second at most.
+#[test]
+fn a_relay_that_was_left_alone_does_not_come_back_at_once() {
+    let Some(program) = redis() else { return };
+    let strict = ["--min-replicas-to-write", "1", "--repl-diskless-sync-delay", "0"];
+    let master = Server::start(&program, &strict);
+    let relay = Relay::start(&master.address(), "");
+    let times = || master.number("stats", "sync_full") + master.number("stats", "sync_partial_ok");
+    let (began, mut came) = (Instant::now(), 0);
+    while began.elapsed() < Duration::from_secs(4) {
+        let (mut replica, answer) = play_replica(&relay, None);
+        assert!(answer.starts_with("+FULLRESYNC "), "{answer}");
+        replica.get_mut().write_all(b"REPLCONF ACK 0\r\n").unwrap();
+        wait_until_online(&relay, 1);
+        drop(replica);
+        wait_for("the replica's leave", SILENCE, || relay.number("replication", "connected_slaves") == 0);
+        came += 1;
+    }
+    assert!(came > 10 && (1..=6).contains(&times()), "{came} came, followed {} times", times());
+}
+
 #[test]
 fn idle_connections_keep_out_no_replica_and_no_user() {
     let Some(program) = redis() else { return };
