@@ -9,6 +9,7 @@ use crate::config::{CheckedConfig, Config, ConfigError, May};
 use crate::handshake::ReplicationId;
 use crate::history::ServerIdentity;
 use crate::spool::{Spill, Spool, Stage};
+use crate::state::{LEFT, LeftHistory};
 use crate::tls::{Acceptor, Connector, TlsError};
 use crate::{downstream, log, metrics, state, upstream};
 use std::cell::{Cell, RefCell};
@@ -271,8 +272,10 @@ pub struct Current {
     pub identity: ServerIdentity,
     /// Whether REPLICAOF named it, and not the configuration.
     pub is_told: bool,
-    /// Whether REPLICAOF named it since the relay's start, so that its history is meant whatever it is.
+    /// Whether REPLICAOF named it and it was not followed since, so that its history is meant whatever it is.
     pub is_meant: bool,
+    /// The histories that were left for others.
+    pub histories_left: Vec<LeftHistory>,
     /// Where the relay itself was when it was stopped, until the first link.
     pub resume_at: Option<u64>,
     /// The link to it.
@@ -351,6 +354,17 @@ impl Current {
         replica.asked.is_none()
             && replica.phase.get() != Phase::Online
             && failures.is_some_and(|failures| failures.count >= FAILURES && failures.last.elapsed() < FAILED)
+    }
+
+    /// Remembers a history that was left for another at offset `end`.
+    pub fn leave(&mut self, id: ReplicationId, end: u64) {
+        if id == ReplicationId::NONE || self.histories_left.iter().any(|left| left.id == id) {
+            return;
+        }
+        if self.histories_left.len() == LEFT {
+            self.histories_left.remove(0);
+        }
+        self.histories_left.push(LeftHistory { id, end });
     }
 
     /// Replicas that were given something of the history. Those that still wait for it lose nothing when it
@@ -440,6 +454,7 @@ impl Relay {
             identity: ServerIdentity::default(),
             is_told: false,
             is_meant: false,
+            histories_left: Vec::new(),
             resume_at: None,
             link: LinkState::Down,
             heard: Instant::now(),
@@ -467,6 +482,7 @@ impl Relay {
         if let Some(path) = &config.spool.state_file {
             let kept = state::load(path)
                 .map_err(|cause| RelayError::Kept { path: path.display().to_string(), cause })?;
+            (current.is_meant, current.histories_left) = (kept.is_meant, kept.left);
             if let Some(position) = kept.position {
                 current.id = Some(position.id);
                 current.second_id = position.second_id;
@@ -581,6 +597,8 @@ impl Relay {
         current.second_id = old;
         current.second_offset = current.backlog.end();
         current.id = Some(id);
+        let end = current.second_offset;
+        current.leave(old, end);
         for replica in current.served() {
             replica.drop_for("the history has another name; it can resume");
         }
@@ -768,7 +786,12 @@ impl Relay {
             next,
             end: current.boundary.max(next),
         });
-        state::State { position, master: current.is_told.then(|| current.master.clone()) }
+        state::State {
+            position,
+            master: current.is_told.then(|| current.master.clone()),
+            is_meant: current.is_meant,
+            left: current.histories_left.clone(),
+        }
     }
 
     /// Keeps the state, where there is a file for it and it has changed. One call at a time, so that none replaces what
@@ -785,23 +808,38 @@ impl Relay {
         Ok(())
     }
 
-    /// Follows another master from here on, also after a crash.
+    /// The master at `address` is followed, and if REPLICAOF named it, that is what was meant: its history is no longer one
+    /// that was left, and what comes after it is not meant.
+    pub fn has_come_to(&self, address: &str) {
+        let mut current = self.current.borrow_mut();
+        if current.is_meant && current.master == address {
+            current.is_meant = false;
+            let id = current.id;
+            current.histories_left.retain(|left| Some(left.id) != id);
+            self.save.notify_one();
+        }
+    }
+
+    /// Follows another master from here on, also after a crash, and whatever its history is. Where it follows it already,
+    /// that changes nothing.
     pub async fn follow(&self, master: String) -> io::Result<()> {
         let is_told = master != self.settings().config.master.address;
         let before = {
             let mut current = self.current.borrow_mut();
-            current.is_meant = true;
-            if current.master == master {
+            let is_other = current.master != master;
+            if !is_other && matches!(current.link, LinkState::Synchronising | LinkState::Up) {
                 return Ok(());
             }
             let told = std::mem::replace(&mut current.is_told, is_told);
-            (std::mem::replace(&mut current.master, master), told)
+            let meant = std::mem::replace(&mut current.is_meant, true);
+            (std::mem::replace(&mut current.master, master), told, meant, is_other)
         };
         let kept = self.keep_state().await;
+        let (master, told, meant, is_other) = before;
         if kept.is_err() {
             let mut current = self.current.borrow_mut();
-            (current.master, current.is_told) = before;
-        } else {
+            (current.master, current.is_told, current.is_meant) = (master, told, meant);
+        } else if is_other {
             self.retarget.notify_one();
         }
         kept

@@ -1,5 +1,6 @@
 //! What a relay has to remember on disk: its position in the stream, so that one that was stopped or killed resumes
-//! partially, and the master that REPLICAOF pointed it at, so that it does not go back to the one that was left.
+//! partially, the master that REPLICAOF pointed it at, and the histories that it left, so that it does not go back to one
+//! of these.
 
 use crate::handshake::ReplicationId;
 use offpath_terminal::output::replace;
@@ -30,7 +31,23 @@ pub struct State {
     pub position: Option<Position>,
     /// The master that REPLICAOF named, where the configuration names another.
     pub master: Option<String>,
+    /// Whether REPLICAOF was given and no master has been followed since, so that its history is meant.
+    pub is_meant: bool,
+    /// The histories that were left for others, the oldest first.
+    pub left: Vec<LeftHistory>,
 }
+
+/// A history that was left for another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeftHistory {
+    /// Its name.
+    pub id: ReplicationId,
+    /// The first offset that was not taken of it.
+    pub end: u64,
+}
+
+/// So many histories are remembered.
+pub const LEFT: usize = 16;
 
 /// Reads what was remembered. A file that is not there remembers nothing, and one that cannot be read or holds
 /// anything else is an error: it may have named a master that must not be forgotten.
@@ -50,6 +67,10 @@ fn parse(text: &str) -> Option<State> {
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
         match words[..] {
             ["master", address] if state.master.is_none() => state.master = Some(address.to_string()),
+            ["meant"] if !state.is_meant => state.is_meant = true,
+            ["left", id, end] if state.left.len() < LEFT => {
+                state.left.push(LeftHistory { id: id.parse().ok()?, end: end.parse().ok()? });
+            }
             [id, second_id, second_offset, next, end] if state.position.is_none() => {
                 let position = Position {
                     id: id.parse().ok()?,
@@ -77,6 +98,12 @@ fn text(state: &State) -> String {
     }
     if let Some(address) = &state.master {
         text += &format!("master {address}\n");
+    }
+    if state.is_meant {
+        text += "meant\n";
+    }
+    for LeftHistory { id, end } in &state.left {
+        text += &format!("left {id} {end}\n");
     }
     text
 }
@@ -113,8 +140,11 @@ mod tests {
     fn what_is_written_is_read() {
         for master in [None, Some("[::1]:6379".to_string())] {
             for position in [None, position(5)] {
-                let state = State { position, master: master.clone() };
-                assert_eq!(parse(&text(&state)), Some(state));
+                for is_meant in [false, true] {
+                    let left = vec![LeftHistory { id: ID.parse().unwrap(), end: 7 }; LEFT];
+                    let state = State { position, master: master.clone(), is_meant, left };
+                    assert_eq!(parse(&text(&state)), Some(state));
+                }
             }
         }
     }
@@ -123,11 +153,10 @@ mod tests {
     fn a_damaged_file_is_no_state() {
         let none = ReplicationId::NONE;
         let wrong = ["0", "0 5", "0 0 5", "0 6 5", "0 5 6 7", "x 5 7"];
-        for wrong in wrong
-            .map(|rest| format!("{ID} {none} {rest}"))
-            .iter()
-            .chain(&["master", "master a b", "master a:1\nmaster b:2", "x"].map(ToString::to_string))
-        {
+        for wrong in wrong.map(|rest| format!("{ID} {none} {rest}")).iter().chain(
+            &["master", "master a b", "master a:1\nmaster b:2", "x", "meant\nmeant", "left 1 2"]
+                .map(ToString::to_string),
+        ) {
             assert_eq!(parse(wrong), None, "{wrong}");
         }
         let folder = tempfile::tempdir().unwrap();
@@ -142,7 +171,7 @@ mod tests {
     async fn a_state_is_replaced_as_a_whole() {
         let folder = tempfile::tempdir().unwrap();
         let (path, opened) = (folder.path().join("state"), folder.path().join("opened"));
-        let at = |next| State { position: position(next), master: None };
+        let at = |next| State { position: position(next), ..State::default() };
         save(&path, &at(5)).await.unwrap();
         std::fs::hard_link(&path, &opened).unwrap();
         save(&path, &at(7)).await.unwrap();

@@ -204,6 +204,7 @@ async fn session(relay: &Rc<Relay>, followed: &Cell<Option<Instant>>) -> Result<
     if let Some(history) = history {
         learn_second_name(relay, &history);
     }
+    relay.has_come_to(&address);
     let mut out = Outgoing { bytes: Vec::new(), sent: 0 };
     if let Psync::Full { id, offset } = answer {
         tokio::select! {
@@ -280,15 +281,16 @@ async fn alone(relay: &Relay) {
     }
 }
 
-/// Refuses a master of the history that was left for the one of now, as a name does that leads back to a master that
-/// was failed over. Where REPLICAOF named it, it was meant.
+/// Refuses a master of a history that was left for another, as a name does that leads back to a master that was failed
+/// over. Where REPLICAOF was given for it, it was meant.
 fn refuse_left(relay: &Relay, id: ReplicationId) -> Result<(), LinkError> {
     let current = relay.current.borrow();
-    let is_left = id != ReplicationId::NONE && current.second_id == id && current.id != Some(id);
-    if is_left && !current.is_told && !current.is_meant {
-        return Err(LinkError::Left { id, offset: current.second_offset.saturating_sub(1) });
+    match current.histories_left.iter().find(|left| left.id == id) {
+        Some(left) if !current.is_meant && current.id != Some(id) => {
+            Err(LinkError::Left { id, offset: left.end.saturating_sub(1) })
+        }
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// The byte to ask for. After a restart that is the one that the slowest replica needs, or, where the master no longer
@@ -330,6 +332,7 @@ fn learn_second_name(relay: &Relay, history: &History) {
     let mut current = relay.current.borrow_mut();
     if current.id == Some(history.id) && history.second_id != ReplicationId::NONE {
         (current.second_id, current.second_offset) = (history.second_id, history.second_offset);
+        current.leave(history.second_id, history.second_offset);
     }
 }
 

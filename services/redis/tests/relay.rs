@@ -518,10 +518,16 @@ fn a_master_that_was_left_does_not_get_the_replicas_back() {
     let new = Server::start(&program, &[]);
     new.follow(&old.address());
     let link = Proxy::to(&old.address());
-    let mut relay = Relay::start(&link.address(), "");
+    // REPLICAOF means the master that it leads to, and none of those that the same name leads to later.
+    let mut relay = Relay::start("127.0.0.1:1", "");
+    let lead = |relay: &Relay| {
+        relay.client().ask(&["REPLICAOF", "127.0.0.1", &link.port.to_string()]).unwrap();
+    };
+    lead(&relay);
     let replica = Server::start(&program, &[]);
     replica.follow(&relay.address());
     settle(&old, &[&new, &replica]);
+    lead(&relay);
     new.client().ask(&["REPLICAOF", "NO", "ONE"]).unwrap();
     link.lead_to(&new.address());
     link.cut();
@@ -548,11 +554,53 @@ fn a_master_that_was_left_does_not_get_the_replicas_back() {
     link.cut();
     load(&new, 4, 300);
     assert_same(&new, &[&replica]);
-    // Who means it says so.
+    // Who means it says so, and it is remembered before the answer.
     link.lead_to(&old.address());
-    relay.client().ask(&["REPLICAOF", "127.0.0.1", &link.port.to_string()]).unwrap();
+    link.refuse(true);
     link.cut();
+    wait_for("the end of the link", SILENCE, || relay.info("replication", "relay_link") == "down");
+    lead(&relay);
+    relay.restart();
+    link.refuse(false);
     assert_same(&old, &[&replica]);
+    // That was meant once.
+    let state = relay.folder.path().join("state");
+    wait_for("the state", SILENCE, || !fs::read_to_string(&state).unwrap().contains("meant"));
+}
+
+#[test]
+fn the_first_of_three_masters_does_not_get_the_replicas_back() {
+    let Some(program) = redis() else { return };
+    let masters = [(); 3].map(|()| Server::start(&program, &[]));
+    load(&masters[0], 1, 300);
+    masters[1].follow(&masters[0].address());
+    masters[2].follow(&masters[1].address());
+    let link = Proxy::to(&masters[0].address());
+    let mut relay = Relay::start(&link.address(), "");
+    let replica = Server::start(&program, &[]);
+    replica.follow(&relay.address());
+    settle(&masters[0], &[&masters[1], &masters[2], &replica]);
+    for next in 1..3 {
+        masters[next].client().ask(&["REPLICAOF", "NO", "ONE"]).unwrap();
+        link.lead_to(&masters[next].address());
+        link.cut();
+        load(&masters[next], 2, 100);
+        settle(
+            &masters[next],
+            &[&masters[next..][usize::from(next == 1)], &replica][usize::from(next == 2)..],
+        );
+    }
+    relay.restart();
+    settle(&masters[2], &[&replica]);
+    let held = contents(&replica);
+    for left in [0, 1] {
+        link.lead_to(&masters[left].address());
+        link.cut();
+        let id = masters[left].info("replication", "master_replid");
+        let refused = format!("its history {id} is one that this relay has left");
+        wait_for("the refusal", SILENCE, || relay.log().contains(&refused));
+    }
+    assert_eq!(contents(&replica), held, "{}", relay.log());
 }
 
 #[test]
