@@ -31,6 +31,9 @@ use tokio::time::{sleep, timeout};
 /// Published messages that wait for a subscriber; one that falls further behind loses the oldest.
 const MESSAGES: usize = 64;
 
+/// Why one is dropped that has waited for so long that only its return shows that it lives.
+pub const WAITED: &str = "it waited for longer than `limits.timeout`, and comes back if it lives";
+
 /// For how long a replica that came to follow the window may go back to disk rather than be dropped.
 const JOINING: Duration = Duration::from_secs(10);
 
@@ -751,11 +754,14 @@ impl Relay {
         let current = self.current.borrow();
         let published = current.backlog.published();
         for replica in current.replicas.values() {
-            if replica.acknowledges
-                && replica.phase.get() >= Phase::Loading
-                && now - replica.heard.get() > self.settings().checked.timeout
-            {
-                replica.drop_for("it was silent for longer than `limits.timeout`");
+            // A file that is on its way has whoever waits for it heard, or not.
+            let is_due = replica.phase.get() != Phase::Waiting || !current.fetching;
+            if replica.acknowledges && is_due && now - replica.heard.get() > self.settings().checked.timeout {
+                // One that waits has nothing to say, and one of these that lives comes back at once.
+                replica.drop_for(match replica.phase.get() {
+                    Phase::Waiting => WAITED,
+                    Phase::Loading | Phase::Online => "it was silent for longer than `limits.timeout`",
+                });
             }
             let behind = published.saturating_sub(replica.next.get());
             if replica.phase.get() != Phase::Online || behind <= self.settings().checked.behind_soft {

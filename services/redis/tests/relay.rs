@@ -1908,6 +1908,31 @@ fn a_file_is_announced_before_its_first_byte() {
     settle(&master, &[&replica]);
 }
 
+/// A replica that waits has nothing to say, so one that hangs would keep its relay at a master for ever.
+#[test]
+fn a_replica_that_hangs_while_it_waits_is_dropped_and_one_that_lives_comes_back() {
+    let Some(program) = redis() else { return };
+    let port = free_port();
+    let relay = Relay::start(&format!("127.0.0.1:{port}"), "[limits]\ntimeout = '2s'\n");
+    let waiting = || relay.log().matches("it waited for longer than `limits.timeout`").count();
+    let here = || relay.number("replication", "connected_slaves");
+    let replica = Server::start(&program, &[]);
+    replica.follow(&relay.address());
+    wait_for("the replica", SILENCE, || here() == 1);
+    wait_for("its drop", SILENCE, || waiting() > 0);
+    wait_for("its return", SILENCE, || here() == 1);
+    replica.signal("-STOP");
+    wait_for("its end", SILENCE, || here() == 0);
+    let ends = waiting();
+    thread::sleep(Duration::from_secs(3));
+    assert_eq!((here(), waiting()), (0, ends), "{}", relay.log());
+    replica.signal("-CONT");
+    wait_for("its return", SILENCE, || here() == 1);
+    let master = Server::start_on(&program, port, &[]);
+    load(&master, 1, 50);
+    assert_same(&master, &[&replica]);
+}
+
 /// A file that nobody waits for any more costs the master a child and its memory.
 #[test]
 fn a_file_for_nobody_is_given_up() {
