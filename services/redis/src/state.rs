@@ -61,7 +61,11 @@ pub fn load(path: &Path) -> io::Result<State> {
     }
 }
 
+/// The last line, without which a part of the file is missing.
+const END: &str = "end\n";
+
 fn parse(text: &str) -> Option<State> {
+    let text = text.strip_suffix(END).filter(|text| text.is_empty() || text.ends_with('\n'))?;
     let mut state = State::default();
     for line in text.lines() {
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
@@ -105,7 +109,7 @@ fn text(state: &State) -> String {
     for LeftHistory { id, end } in &state.left {
         text += &format!("left {id} {end}\n");
     }
-    text
+    text + END
 }
 
 /// Replaces the file as a whole, so that a crash, also of the machine, leaves the old state or the new one; once this
@@ -157,13 +161,31 @@ mod tests {
             &["master", "master a b", "master a:1\nmaster b:2", "x", "meant\nmeant", "left 1 2"]
                 .map(ToString::to_string),
         ) {
-            assert_eq!(parse(wrong), None, "{wrong}");
+            assert_eq!(parse(&format!("{wrong}\n{END}")), None, "{wrong}");
         }
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(load(&folder.path().join("none")).unwrap(), State::default());
         let file = folder.path().join("state");
         std::fs::write(&file, "x").unwrap();
         assert!(load(&file).unwrap_err().to_string().contains("remove it"));
+    }
+
+    /// A part of a state has forgotten which master it named, or which histories were left.
+    #[test]
+    fn a_file_that_was_cut_anywhere_is_no_state() {
+        let left = vec![LeftHistory { id: ID.parse().unwrap(), end: 7 }];
+        let whole = text(&State { position: position(5), master: Some("a:1".into()), is_meant: true, left });
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("state");
+        for length in 0..whole.len() {
+            std::fs::write(&file, &whole[..length]).unwrap();
+            let error = load(&file).expect_err(&whole[..length]).to_string();
+            assert!(error.contains("remove it"), "{error}");
+        }
+        std::fs::write(&file, &whole).unwrap();
+        assert_eq!(load(&file).unwrap().left.len(), 1);
+        assert_eq!(parse(&whole.replace("meant\n", "meant\nend\n")), None);
+        assert_eq!(parse(&format!("x{END}")), None);
     }
 
     /// What is kept when the machine stops is the old position or the new one, whoever reads meanwhile.
