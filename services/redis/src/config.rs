@@ -620,7 +620,8 @@ mod tests {
         let tls = running.listen.tls.as_mut().expect("an example of TLS");
         tls.client_authorities = Some("authorities.pem".into());
         running.keeps_guards(&running).unwrap();
-        let less: [(fn(&mut Config), &str); 4] = [
+        type Take = fn(&mut Config);
+        let less: [(Take, &str); 4] = [
             (|config| config.user.clear(), "`[[user]]`"),
             (|config| config.master.tls = None, "`[master.tls]`"),
             (|config| config.listen.tls = None, "`[listen.tls]`"),
