@@ -116,7 +116,8 @@ impl Relay {
     }
 
     /// Whether there is somebody to follow the master for. One that is `strict` refuses writes while it has no
-    /// replica that lives, so it gets none before as many as the quorum has wait for it or live.
+    /// replica that lives, so it gets none before as many as the quorum has wait for it or live. One that fails to load
+    /// its files does neither.
     pub fn has_reason_to_follow(&self, strict: bool) -> bool {
         let Some(wanted) = self.settings().config.acknowledge.quorum() else { return true };
         let current = self.current.borrow();
@@ -126,7 +127,7 @@ impl Relay {
         };
         let replicas = current.replicas.values().filter(|replica| replica.dropped.get().is_none());
         if strict {
-            replicas.filter(|replica| lives(replica)).count() >= wanted
+            replicas.filter(|replica| lives(replica) && !current.is_failing(replica)).count() >= wanted
         } else {
             replicas.count() > 0
         }
@@ -138,6 +139,7 @@ mod tests {
     use super::*;
     use crate::config::{Acknowledge, Config};
     use crate::relay::tests::{replica, replica_that, take};
+    use crate::relay::{FAILURES, Failures};
     use std::rc::Rc;
 
     fn relay(acknowledge: Acknowledge) -> Rc<Relay> {
@@ -246,6 +248,34 @@ mod tests {
         assert_eq!((relay.replicas_with(0), relay.replicated(&relay.current.borrow()).offset), (0, 0));
         assert!(!relay.has_reason_to_follow(true), "a master that wants replicas would take it for one");
         assert!(relay.has_reason_to_follow(false));
+    }
+
+    #[test]
+    fn who_fails_to_load_its_files_is_no_reason_for_a_strict_master_until_it_has_or_a_minute_is_over() {
+        let relay = relay(Acknowledge::replicas(1));
+        let waiting = replica(&relay, 1, Phase::Waiting);
+        let key = (waiting.address.clone(), waiting.port);
+        let fail =
+            |count, last| relay.current.borrow_mut().failures.insert(key.clone(), Failures { count, last });
+        relay.current.borrow_mut().needs_replicas = true;
+        let stands = || (relay.has_reason_to_follow(true), !relay.is_alone());
+        fail(FAILURES - 1, Instant::now());
+        assert_eq!(stands(), (true, true));
+        fail(FAILURES, Instant::now());
+        assert_eq!(stands(), (false, false));
+        waiting.phase.set(Phase::Loading);
+        waiting.lived.set(Some(Instant::now()));
+        assert_eq!(stands(), (false, false), "it has said that it loads before");
+        assert!(relay.has_reason_to_follow(false), "any other master loses nothing by it");
+        waiting.phase.set(Phase::Online);
+        assert_eq!(stands(), (true, true));
+        waiting.phase.set(Phase::Waiting);
+        // It may be another one by now, and nothing else would show that.
+        fail(
+            FAILURES,
+            Instant::now().checked_sub(Duration::from_secs(61)).expect("the machine is up for longer"),
+        );
+        assert_eq!(stands(), (true, true));
     }
 
     #[test]

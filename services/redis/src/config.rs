@@ -34,6 +34,17 @@ pub enum ConfigError {
         /// The key with its table.
         key: String,
     },
+    /// What guards the running relay is gone from a configuration that is to replace its own.
+    #[error(
+        "`{key}` is gone, and the running relay would have no {what} any more; put it back, or restart the relay if \
+         that is meant"
+    )]
+    Unguarded {
+        /// The table or key.
+        key: String,
+        /// What there would be none of.
+        what: String,
+    },
     /// A value that is refused.
     #[error("{key} = {value}: {reason}")]
     Value {
@@ -517,6 +528,32 @@ impl Config {
         }
     }
 
+    /// Refuses to go without what guards the running relay, as a file that was cut short would have it do.
+    pub fn keeps_guards(&self, running: &Config) -> Result<(), ConfigError> {
+        let asks =
+            |config: &Config| config.listen.tls.as_ref().is_some_and(|tls| tls.client_authorities.is_some());
+        let lost = [
+            ("[[user]]", "user", !running.user.is_empty() && self.user.is_empty()),
+            (
+                "[master.tls]",
+                "TLS towards the master",
+                running.master.tls.is_some() && self.master.tls.is_none(),
+            ),
+            (
+                "[listen.tls]",
+                "TLS towards replicas",
+                running.listen.tls.is_some() && self.listen.tls.is_none(),
+            ),
+            ("listen.tls.client_authorities", "check of clients' certificates", asks(running) && !asks(self)),
+        ];
+        match lost.into_iter().find(|(_, _, is_lost)| *is_lost) {
+            Some((key, what, _)) => {
+                Err(ConfigError::Unguarded { key: key.to_string(), what: what.to_string() })
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Takes what only holds from a start on from `running`, and names the keys that this would have changed.
     pub fn keep_fixed(&mut self, running: &Config) -> Vec<&'static str> {
         let mut kept = Vec::new();
@@ -570,6 +607,39 @@ mod tests {
         assert!(Config::of("h:0", "h:2").check().is_err());
         let error = Config::parse("[master]\naddress = 'h:1'\nport = 1\n[listen]\naddress = 'h:2'\n");
         assert!(error.unwrap_err().to_string().contains("port"));
+    }
+
+    #[test]
+    fn what_guards_a_running_relay_is_not_taken_away() {
+        let text = include_str!("../../../packaging/relay.toml");
+        let examples = text.lines().map(|line| match line.strip_prefix("# ") {
+            Some(rest) if rest.starts_with('[') || rest.contains(" = ") => rest,
+            _ => line,
+        });
+        let mut running = Config::parse(&examples.collect::<Vec<_>>().join("\n")).unwrap();
+        let tls = running.listen.tls.as_mut().expect("an example of TLS");
+        tls.client_authorities = Some("authorities.pem".into());
+        running.keeps_guards(&running).unwrap();
+        type Take = fn(&mut Config);
+        let less: [(Take, &str); 4] = [
+            (|config| config.user.clear(), "`[[user]]`"),
+            (|config| config.master.tls = None, "`[master.tls]`"),
+            (|config| config.listen.tls = None, "`[listen.tls]`"),
+            (
+                |config| config.listen.tls.as_mut().unwrap().client_authorities = None,
+                "`listen.tls.client_authorities`",
+            ),
+        ];
+        for (take, named) in less {
+            let mut config = running.clone();
+            take(&mut config);
+            let error = config.keeps_guards(&running).unwrap_err().to_string();
+            assert!(error.starts_with(named) && error.contains("restart the relay"), "{error}");
+            running.keeps_guards(&config).unwrap();
+        }
+        let mut fewer = running.clone();
+        fewer.user.truncate(1);
+        fewer.keeps_guards(&running).unwrap();
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::config::{CheckedConfig, Config, ConfigError, May};
 use crate::handshake::ReplicationId;
 use crate::history::ServerIdentity;
 use crate::spool::{Spill, Spool, Stage};
+use crate::state::{LEFT, LeftHistory};
 use crate::tls::{Acceptor, Connector, TlsError};
 use crate::{downstream, log, metrics, state, upstream};
 use std::cell::{Cell, RefCell};
@@ -30,11 +31,17 @@ use tokio::time::{sleep, timeout};
 /// Published messages that wait for a subscriber; one that falls further behind loses the oldest.
 const MESSAGES: usize = 64;
 
+/// Why one is dropped that has waited for so long that only its return shows that it lives.
+pub const WAITED: &str = "it waited for longer than `limits.timeout`, and comes back if it lives";
+
 /// For how long a replica that came to follow the window may go back to disk rather than be dropped.
 const JOINING: Duration = Duration::from_secs(10);
 
 /// Files that a replica may fail to load before that is said, and nothing more of it.
 pub const FAILURES: u32 = 3;
+
+/// For how long after its last failure a replica that fails stands for nobody.
+const FAILED: Duration = Duration::from_secs(60);
 
 /// Why a relay cannot start or had to end.
 #[derive(Debug, Error)]
@@ -268,8 +275,10 @@ pub struct Current {
     pub identity: ServerIdentity,
     /// Whether REPLICAOF named it, and not the configuration.
     pub is_told: bool,
-    /// Whether REPLICAOF named it since the relay's start, so that its history is meant whatever it is.
+    /// Whether REPLICAOF named it and it was not followed since, so that its history is meant whatever it is.
     pub is_meant: bool,
+    /// The histories that were left for others.
+    pub histories_left: Vec<LeftHistory>,
     /// Where the relay itself was when it was stopped, until the first link.
     pub resume_at: Option<u64>,
     /// The link to it.
@@ -317,7 +326,16 @@ pub struct Current {
     pub misled: bool,
     /// How often in a row replicas left before they acknowledged a file, by the address and port that they announced.
     /// Who announces no port is not a replica that could be told from others.
-    pub failures: BTreeMap<(String, u16), u32>,
+    pub failures: BTreeMap<(String, u16), Failures>,
+}
+
+/// How a replica has failed to load what it was sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Failures {
+    /// How often in a row.
+    pub count: u32,
+    /// When last.
+    pub last: Instant,
 }
 
 impl Current {
@@ -329,7 +347,27 @@ impl Current {
     /// Whether it was said that a replica of this address and port fails to load its files. One that comes back at once
     /// fills a log.
     pub fn fails(&self, address: &str, port: u16) -> bool {
-        self.failures.get(&(address.to_string(), port)).is_some_and(|failures| *failures >= FAILURES)
+        self.failures.get(&(address.to_string(), port)).is_some_and(|failures| failures.count >= FAILURES)
+    }
+
+    /// Whether a replica has failed to load its files until just now, so that it cannot be taken for alive. One that asks
+    /// for a place in a history has loaded a file since, and one that follows the stream has loaded this one.
+    pub fn is_failing(&self, replica: &Replica) -> bool {
+        let failures = self.failures.get(&(replica.address.clone(), replica.port));
+        replica.asked.is_none()
+            && replica.phase.get() != Phase::Online
+            && failures.is_some_and(|failures| failures.count >= FAILURES && failures.last.elapsed() < FAILED)
+    }
+
+    /// Remembers a history that was left for another at offset `end`.
+    pub fn leave(&mut self, id: ReplicationId, end: u64) {
+        if id == ReplicationId::NONE || self.histories_left.iter().any(|left| left.id == id) {
+            return;
+        }
+        if self.histories_left.len() == LEFT {
+            self.histories_left.remove(0);
+        }
+        self.histories_left.push(LeftHistory { id, end });
     }
 
     /// Replicas that were given something of the history. Those that still wait for it lose nothing when it
@@ -413,16 +451,13 @@ impl Relay {
     pub fn new(config: Config) -> Result<Rc<Relay>, RelayError> {
         let settings = Settings::of(config)?;
         let config = &settings.config;
-        check_directory(config)?;
-        if let Some(path) = &config.spool.state_file {
-            crate::spool::nameless(state::folder(path))
-                .map_err(|cause| RelayError::State { path: path.display().to_string(), cause })?;
-        }
+        check_directories(config)?;
         let mut current = Current {
             master: config.master.address.clone(),
             identity: ServerIdentity::default(),
             is_told: false,
             is_meant: false,
+            histories_left: Vec::new(),
             resume_at: None,
             link: LinkState::Down,
             heard: Instant::now(),
@@ -450,6 +485,7 @@ impl Relay {
         if let Some(path) = &config.spool.state_file {
             let kept = state::load(path)
                 .map_err(|cause| RelayError::Kept { path: path.display().to_string(), cause })?;
+            (current.is_meant, current.histories_left) = (kept.is_meant, kept.left);
             if let Some(position) = kept.position {
                 current.id = Some(position.id);
                 current.second_id = position.second_id;
@@ -497,10 +533,14 @@ impl Relay {
 
     /// Takes another configuration while it runs, and gives the keys that only hold from the next start on. One that is
     /// refused changes nothing.
-    pub fn reload(&self, mut config: Config) -> Result<Vec<&'static str>, RelayError> {
-        let kept = config.keep_fixed(&self.settings().config);
-        let settings = Settings::of(config)?;
-        check_directory(&settings.config)?;
+    pub fn reload(&self, config: Config) -> Result<Vec<&'static str>, RelayError> {
+        let running = self.settings();
+        // As a start would take it, before anything of it is replaced: a file that was cut or emptied is none.
+        let mut settings = Settings::of(config)?;
+        check_directories(&settings.config)?;
+        settings.config.keeps_guards(&running.config)?;
+        let kept = settings.config.keep_fixed(&running.config);
+        settings.checked = settings.config.check()?;
         // Who is no longer allowed what it does goes; who has shown a password that was replaced stays, as in Redis.
         for replica in self.current.borrow().replicas.values() {
             if settings.config.may(&replica.user) != Some(May::Replicate) {
@@ -538,13 +578,13 @@ impl Relay {
     }
 
     /// Whether there is nobody left to follow the master for. One that refuses writes without a replica is left at once,
-    /// as it is by a replica that ends, and any other after `limits.linger`.
+    /// as it is by a replica that ends, and stays left while those that come fail; any other after `limits.linger`.
     pub fn is_alone(&self) -> bool {
         let settings = self.settings();
         let current = self.current.borrow();
         let linger = if current.needs_replicas { Duration::ZERO } else { settings.checked.linger };
         settings.config.acknowledge.quorum().is_some()
-            && current.replicas.is_empty()
+            && current.replicas.values().all(|replica| current.needs_replicas && current.is_failing(replica))
             && current.left.is_none_or(|left| left.elapsed() >= linger)
     }
 
@@ -560,6 +600,8 @@ impl Relay {
         current.second_id = old;
         current.second_offset = current.backlog.end();
         current.id = Some(id);
+        let end = current.second_offset;
+        current.leave(old, end);
         for replica in current.served() {
             replica.drop_for("the history has another name; it can resume");
         }
@@ -712,11 +754,14 @@ impl Relay {
         let current = self.current.borrow();
         let published = current.backlog.published();
         for replica in current.replicas.values() {
-            if replica.acknowledges
-                && replica.phase.get() >= Phase::Loading
-                && now - replica.heard.get() > self.settings().checked.timeout
-            {
-                replica.drop_for("it was silent for longer than `limits.timeout`");
+            // A file that is on its way has whoever waits for it heard, or not.
+            let is_due = replica.phase.get() != Phase::Waiting || !current.fetching;
+            if replica.acknowledges && is_due && now - replica.heard.get() > self.settings().checked.timeout {
+                // One that waits has nothing to say, and one of these that lives comes back at once.
+                replica.drop_for(match replica.phase.get() {
+                    Phase::Waiting => WAITED,
+                    Phase::Loading | Phase::Online => "it was silent for longer than `limits.timeout`",
+                });
             }
             let behind = published.saturating_sub(replica.next.get());
             if replica.phase.get() != Phase::Online || behind <= self.settings().checked.behind_soft {
@@ -747,7 +792,12 @@ impl Relay {
             next,
             end: current.boundary.max(next),
         });
-        state::State { position, master: current.is_told.then(|| current.master.clone()) }
+        state::State {
+            position,
+            master: current.is_told.then(|| current.master.clone()),
+            is_meant: current.is_meant,
+            left: current.histories_left.clone(),
+        }
     }
 
     /// Keeps the state, where there is a file for it and it has changed. One call at a time, so that none replaces what
@@ -764,23 +814,38 @@ impl Relay {
         Ok(())
     }
 
-    /// Follows another master from here on, also after a crash.
+    /// The master at `address` is followed, and if REPLICAOF named it, that is what was meant: its history is no longer one
+    /// that was left, and what comes after it is not meant.
+    pub fn has_come_to(&self, address: &str) {
+        let mut current = self.current.borrow_mut();
+        if current.is_meant && current.master == address {
+            current.is_meant = false;
+            let id = current.id;
+            current.histories_left.retain(|left| Some(left.id) != id);
+            self.save.notify_one();
+        }
+    }
+
+    /// Follows another master from here on, also after a crash, and whatever its history is. Where it follows it already,
+    /// that changes nothing.
     pub async fn follow(&self, master: String) -> io::Result<()> {
         let is_told = master != self.settings().config.master.address;
         let before = {
             let mut current = self.current.borrow_mut();
-            current.is_meant = true;
-            if current.master == master {
+            let is_other = current.master != master;
+            if !is_other && matches!(current.link, LinkState::Synchronising | LinkState::Up) {
                 return Ok(());
             }
             let told = std::mem::replace(&mut current.is_told, is_told);
-            (std::mem::replace(&mut current.master, master), told)
+            let meant = std::mem::replace(&mut current.is_meant, true);
+            (std::mem::replace(&mut current.master, master), told, meant, is_other)
         };
         let kept = self.keep_state().await;
+        let (master, told, meant, is_other) = before;
         if kept.is_err() {
             let mut current = self.current.borrow_mut();
-            (current.master, current.is_told) = before;
-        } else {
+            (current.master, current.is_told, current.is_meant) = (master, told, meant);
+        } else if is_other {
             self.retarget.notify_one();
         }
         kept
@@ -841,7 +906,11 @@ impl Relay {
     }
 }
 
-fn check_directory(config: &Config) -> Result<(), RelayError> {
+fn check_directories(config: &Config) -> Result<(), RelayError> {
+    if let Some(path) = &config.spool.state_file {
+        crate::spool::nameless(state::folder(path))
+            .map_err(|cause| RelayError::State { path: path.display().to_string(), cause })?;
+    }
     let directory = &config.spool.directory;
     crate::spool::nameless(directory)
         .map_err(|cause| RelayError::Spool { directory: directory.display().to_string(), cause })?;

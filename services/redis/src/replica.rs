@@ -4,7 +4,7 @@ use crate::downstream::Connection;
 use crate::handshake::ReplicationId;
 use crate::log;
 use crate::payload::{Form, RdbFormat};
-use crate::relay::{FAILURES, LinkState, Phase, Relay, Replica, SyncAnswer, count};
+use crate::relay::{FAILURES, Failures, LinkState, Phase, Relay, Replica, SyncAnswer, WAITED, count};
 use crate::resp::{self, Limits, write_error};
 use crate::spool::{Spool, Stage};
 use crate::upstream;
@@ -244,7 +244,11 @@ impl Serving<'_> {
         let spool = loop {
             tokio::select! {
                 taken = &mut taken => break taken.unwrap_or_else(|_| Err("the relay is ending".to_string())),
-                _ = ticks.tick() => self.blank(connection).await?,
+                _ = ticks.tick() => {
+                    self.blank(connection).await?;
+                    // Its file would begin anew with its return.
+                    self.replica.heard.set(Instant::now());
+                }
                 read = connection.read() => {
                     if read? == 0 || connection.input.len() > Limits::CLIENT.bytes {
                         return Ok(None);
@@ -276,6 +280,7 @@ impl Serving<'_> {
             tokio::select! {
                 _ = changed.changed() => {}
                 _ = ticks.tick() => self.blank(connection).await?,
+                () = self.replica.wake.notified() => return Ok(None),
                 read = connection.read() => {
                     if read? == 0 || connection.input.len() > Limits::CLIENT.bytes {
                         return Ok(None);
@@ -362,6 +367,9 @@ impl Serving<'_> {
                     }
                 }
                 () = self.replica.wake.notified() => {
+                    if self.replica.dropped.get() == Some(WAITED) {
+                        return Ok(None);
+                    }
                     // It was dropped in the moment in which the file that it was to get failed.
                     self.replica.dropped.set(None);
                 }
@@ -412,9 +420,9 @@ impl Serving<'_> {
         if current.failures.len() > 1_000 {
             current.failures.clear();
         }
-        let failures = current.failures.entry(key).or_insert(0);
-        *failures += 1;
-        if *failures == FAILURES {
+        let failures = current.failures.entry(key).or_insert(Failures { count: 0, last: Instant::now() });
+        *failures = Failures { count: failures.count.saturating_add(1), last: Instant::now() };
+        if failures.count == FAILURES {
             let format = spool.format().map(|format| format.to_string()).unwrap_or_default();
             let readers = spool.format().map_or("its readers", |format| format.readers());
             log::line(&format!(

@@ -1,5 +1,6 @@
 //! What a relay has to remember on disk: its position in the stream, so that one that was stopped or killed resumes
-//! partially, and the master that REPLICAOF pointed it at, so that it does not go back to the one that was left.
+//! partially, the master that REPLICAOF pointed it at, and the histories that it left, so that it does not go back to one
+//! of these.
 
 use crate::handshake::ReplicationId;
 use offpath_terminal::output::replace;
@@ -30,7 +31,23 @@ pub struct State {
     pub position: Option<Position>,
     /// The master that REPLICAOF named, where the configuration names another.
     pub master: Option<String>,
+    /// Whether REPLICAOF was given and no master has been followed since, so that its history is meant.
+    pub is_meant: bool,
+    /// The histories that were left for others, the oldest first.
+    pub left: Vec<LeftHistory>,
 }
+
+/// A history that was left for another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeftHistory {
+    /// Its name.
+    pub id: ReplicationId,
+    /// The first offset that was not taken of it.
+    pub end: u64,
+}
+
+/// So many histories are remembered.
+pub const LEFT: usize = 16;
 
 /// Reads what was remembered. A file that is not there remembers nothing, and one that cannot be read or holds
 /// anything else is an error: it may have named a master that must not be forgotten.
@@ -44,12 +61,20 @@ pub fn load(path: &Path) -> io::Result<State> {
     }
 }
 
+/// The last line, without which a part of the file is missing.
+const END: &str = "end\n";
+
 fn parse(text: &str) -> Option<State> {
+    let text = text.strip_suffix(END).filter(|text| text.is_empty() || text.ends_with('\n'))?;
     let mut state = State::default();
     for line in text.lines() {
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
         match words[..] {
             ["master", address] if state.master.is_none() => state.master = Some(address.to_string()),
+            ["meant"] if !state.is_meant => state.is_meant = true,
+            ["left", id, end] if state.left.len() < LEFT => {
+                state.left.push(LeftHistory { id: id.parse().ok()?, end: end.parse().ok()? });
+            }
             [id, second_id, second_offset, next, end] if state.position.is_none() => {
                 let position = Position {
                     id: id.parse().ok()?,
@@ -78,7 +103,13 @@ fn text(state: &State) -> String {
     if let Some(address) = &state.master {
         text += &format!("master {address}\n");
     }
-    text
+    if state.is_meant {
+        text += "meant\n";
+    }
+    for LeftHistory { id, end } in &state.left {
+        text += &format!("left {id} {end}\n");
+    }
+    text + END
 }
 
 /// Replaces the file as a whole, so that a crash, also of the machine, leaves the old state or the new one; once this
@@ -113,8 +144,11 @@ mod tests {
     fn what_is_written_is_read() {
         for master in [None, Some("[::1]:6379".to_string())] {
             for position in [None, position(5)] {
-                let state = State { position, master: master.clone() };
-                assert_eq!(parse(&text(&state)), Some(state));
+                for is_meant in [false, true] {
+                    let left = vec![LeftHistory { id: ID.parse().unwrap(), end: 7 }; LEFT];
+                    let state = State { position, master: master.clone(), is_meant, left };
+                    assert_eq!(parse(&text(&state)), Some(state));
+                }
             }
         }
     }
@@ -123,12 +157,11 @@ mod tests {
     fn a_damaged_file_is_no_state() {
         let none = ReplicationId::NONE;
         let wrong = ["0", "0 5", "0 0 5", "0 6 5", "0 5 6 7", "x 5 7"];
-        for wrong in wrong
-            .map(|rest| format!("{ID} {none} {rest}"))
-            .iter()
-            .chain(&["master", "master a b", "master a:1\nmaster b:2", "x"].map(ToString::to_string))
-        {
-            assert_eq!(parse(wrong), None, "{wrong}");
+        for wrong in wrong.map(|rest| format!("{ID} {none} {rest}")).iter().chain(
+            &["master", "master a b", "master a:1\nmaster b:2", "x", "meant\nmeant", "left 1 2"]
+                .map(ToString::to_string),
+        ) {
+            assert_eq!(parse(&format!("{wrong}\n{END}")), None, "{wrong}");
         }
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(load(&folder.path().join("none")).unwrap(), State::default());
@@ -137,12 +170,30 @@ mod tests {
         assert!(load(&file).unwrap_err().to_string().contains("remove it"));
     }
 
+    /// A part of a state has forgotten which master it named, or which histories were left.
+    #[test]
+    fn a_file_that_was_cut_anywhere_is_no_state() {
+        let left = vec![LeftHistory { id: ID.parse().unwrap(), end: 7 }];
+        let whole = text(&State { position: position(5), master: Some("a:1".into()), is_meant: true, left });
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("state");
+        for length in 0..whole.len() {
+            std::fs::write(&file, &whole[..length]).unwrap();
+            let error = load(&file).expect_err(&whole[..length]).to_string();
+            assert!(error.contains("remove it"), "{error}");
+        }
+        std::fs::write(&file, &whole).unwrap();
+        assert_eq!(load(&file).unwrap().left.len(), 1);
+        assert_eq!(parse(&whole.replace("meant\n", "meant\nend\n")), None);
+        assert_eq!(parse(&format!("x{END}")), None);
+    }
+
     /// What is kept when the machine stops is the old position or the new one, whoever reads meanwhile.
     #[tokio::test]
     async fn a_state_is_replaced_as_a_whole() {
         let folder = tempfile::tempdir().unwrap();
         let (path, opened) = (folder.path().join("state"), folder.path().join("opened"));
-        let at = |next| State { position: position(next), master: None };
+        let at = |next| State { position: position(next), ..State::default() };
         save(&path, &at(5)).await.unwrap();
         std::fs::hard_link(&path, &opened).unwrap();
         save(&path, &at(7)).await.unwrap();

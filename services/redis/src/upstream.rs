@@ -9,6 +9,7 @@ use crate::payload::{self, Body, Form, RdbFormat};
 use crate::relay::{LinkState, Phase, Relay, count};
 use crate::spool::{Spool, Stage};
 use bytes::BufMut;
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
@@ -33,6 +34,9 @@ const GATHERED: u64 = 32 << 10;
 
 /// How often a master that is not followed is asked how it is.
 const HELD: Duration = Duration::from_secs(1);
+
+/// The shortest time between two times that a master is followed, where the first ended for want of a replica.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// Why the link to the master ended.
 #[derive(Debug, Error)]
@@ -88,10 +92,11 @@ impl LinkError {
 pub async fn follow(relay: Rc<Relay>) {
     let mut pause = Duration::from_millis(50);
     let mut last = String::new();
+    let followed = Cell::new(None);
     loop {
         let began = Instant::now();
         let ended = tokio::select! {
-            ended = session(&relay) => ended,
+            ended = session(&relay, &followed) => ended,
             () = relay.retarget.notified() => Err(LinkError::Retargeted),
         };
         relay.current.borrow_mut().link = LinkState::Down;
@@ -112,6 +117,8 @@ pub async fn follow(relay: Rc<Relay>) {
         if matches!(error, LinkError::Alone) {
             continue;
         }
+        // Only who was left for want of a replica waits for the next.
+        followed.set(None);
         // Each time that there is no room for the file the master has written it for nothing.
         let longest = match error {
             LinkError::Spool { .. } => {
@@ -158,12 +165,13 @@ async fn open(relay: &Relay, address: &str, purpose: &str) -> Result<MasterLink,
     Ok(link)
 }
 
-async fn session(relay: &Rc<Relay>) -> Result<(), LinkError> {
+async fn session(relay: &Rc<Relay>, followed: &Cell<Option<Instant>>) -> Result<(), LinkError> {
     let address = relay.current.borrow().master.clone();
     let mut link = open(relay, &address, "").await?;
     let identity = link.identity().await?;
     relay.current.borrow_mut().identity = identity;
-    let history = hold(relay, &mut link).await?;
+    let history = hold(relay, &mut link, followed.get()).await?;
+    followed.set(Some(Instant::now()));
     let from = choose_start(relay, history.as_ref());
     {
         let mut current = relay.current.borrow_mut();
@@ -196,6 +204,7 @@ async fn session(relay: &Rc<Relay>) -> Result<(), LinkError> {
     if let Some(history) = history {
         learn_second_name(relay, &history);
     }
+    relay.has_come_to(&address);
     let mut out = Outgoing { bytes: Vec::new(), sent: 0 };
     if let Psync::Full { id, offset } = answer {
         tokio::select! {
@@ -223,7 +232,13 @@ async fn session(relay: &Rc<Relay>) -> Result<(), LinkError> {
 
 /// Waits until there is somebody to follow the master for. A master counts whoever follows it for alive, and waits for
 /// it when it shuts down, so a relay that stands for no replica does not follow.
-async fn hold(relay: &Relay, link: &mut MasterLink) -> Result<Option<History>, LinkError> {
+/// Nor does it come back at once to one that it has just left for want of a replica, when it `followed` that last, however
+/// often replicas come and go.
+async fn hold(
+    relay: &Relay,
+    link: &mut MasterLink,
+    followed: Option<Instant>,
+) -> Result<Option<History>, LinkError> {
     let mut changed = relay.changed.subscribe();
     loop {
         changed.borrow_and_update();
@@ -232,7 +247,8 @@ async fn hold(relay: &Relay, link: &mut MasterLink) -> Result<Option<History>, L
             refuse_left(relay, history.id)?;
         }
         let is_strict = history.as_ref().is_none_or(|history| history.needs_replicas);
-        if relay.has_reason_to_follow(is_strict) {
+        let early = followed.map_or(Duration::ZERO, |followed| AGAIN.saturating_sub(followed.elapsed()));
+        if relay.has_reason_to_follow(is_strict) && early.is_zero() {
             return Ok(history);
         }
         let was = {
@@ -250,10 +266,11 @@ async fn hold(relay: &Relay, link: &mut MasterLink) -> Result<Option<History>, L
                 _ => format!("the master {master} answers, and is followed once a replica is here"),
             });
         }
-        tokio::select! {
-            _ = changed.changed() => {}
-            () = sleep(HELD) => {}
-        }
+        sleep(early).await;
+        // The master is asked for those alone that it may be followed for.
+        let reason =
+            async { while !relay.has_reason_to_follow(is_strict) && changed.changed().await.is_ok() {} };
+        let _ = timeout(HELD, reason).await;
     }
 }
 
@@ -264,15 +281,16 @@ async fn alone(relay: &Relay) {
     }
 }
 
-/// Refuses a master of the history that was left for the one of now, as a name does that leads back to a master that
-/// was failed over. Where REPLICAOF named it, it was meant.
+/// Refuses a master of a history that was left for another, as a name does that leads back to a master that was failed
+/// over. Where REPLICAOF was given for it, it was meant.
 fn refuse_left(relay: &Relay, id: ReplicationId) -> Result<(), LinkError> {
     let current = relay.current.borrow();
-    let is_left = id != ReplicationId::NONE && current.second_id == id && current.id != Some(id);
-    if is_left && !current.is_told && !current.is_meant {
-        return Err(LinkError::Left { id, offset: current.second_offset.saturating_sub(1) });
+    match current.histories_left.iter().find(|left| left.id == id) {
+        Some(left) if !current.is_meant && current.id != Some(id) => {
+            Err(LinkError::Left { id, offset: left.end.saturating_sub(1) })
+        }
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// The byte to ask for. After a restart that is the one that the slowest replica needs, or, where the master no longer
@@ -314,6 +332,7 @@ fn learn_second_name(relay: &Relay, history: &History) {
     let mut current = relay.current.borrow_mut();
     if current.id == Some(history.id) && history.second_id != ReplicationId::NONE {
         (current.second_id, current.second_offset) = (history.second_id, history.second_offset);
+        current.leave(history.second_id, history.second_offset);
     }
 }
 

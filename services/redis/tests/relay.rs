@@ -518,10 +518,16 @@ fn a_master_that_was_left_does_not_get_the_replicas_back() {
     let new = Server::start(&program, &[]);
     new.follow(&old.address());
     let link = Proxy::to(&old.address());
-    let mut relay = Relay::start(&link.address(), "");
+    // REPLICAOF means the master that it leads to, and none of those that the same name leads to later.
+    let mut relay = Relay::start("127.0.0.1:1", "");
+    let lead = |relay: &Relay| {
+        relay.client().ask(&["REPLICAOF", "127.0.0.1", &link.port.to_string()]).unwrap();
+    };
+    lead(&relay);
     let replica = Server::start(&program, &[]);
     replica.follow(&relay.address());
     settle(&old, &[&new, &replica]);
+    lead(&relay);
     new.client().ask(&["REPLICAOF", "NO", "ONE"]).unwrap();
     link.lead_to(&new.address());
     link.cut();
@@ -548,11 +554,53 @@ fn a_master_that_was_left_does_not_get_the_replicas_back() {
     link.cut();
     load(&new, 4, 300);
     assert_same(&new, &[&replica]);
-    // Who means it says so.
+    // Who means it says so, and it is remembered before the answer.
     link.lead_to(&old.address());
-    relay.client().ask(&["REPLICAOF", "127.0.0.1", &link.port.to_string()]).unwrap();
+    link.refuse(true);
     link.cut();
+    wait_for("the end of the link", SILENCE, || relay.info("replication", "relay_link") == "down");
+    lead(&relay);
+    relay.restart();
+    link.refuse(false);
     assert_same(&old, &[&replica]);
+    // That was meant once.
+    let state = relay.folder.path().join("state");
+    wait_for("the state", SILENCE, || !fs::read_to_string(&state).unwrap().contains("meant"));
+}
+
+#[test]
+fn the_first_of_three_masters_does_not_get_the_replicas_back() {
+    let Some(program) = redis() else { return };
+    let masters = [(); 3].map(|()| Server::start(&program, &[]));
+    load(&masters[0], 1, 300);
+    masters[1].follow(&masters[0].address());
+    masters[2].follow(&masters[1].address());
+    let link = Proxy::to(&masters[0].address());
+    let mut relay = Relay::start(&link.address(), "");
+    let replica = Server::start(&program, &[]);
+    replica.follow(&relay.address());
+    settle(&masters[0], &[&masters[1], &masters[2], &replica]);
+    for next in 1..3 {
+        masters[next].client().ask(&["REPLICAOF", "NO", "ONE"]).unwrap();
+        link.lead_to(&masters[next].address());
+        link.cut();
+        load(&masters[next], 2, 100);
+        settle(
+            &masters[next],
+            &[&masters[next..][usize::from(next == 1)], &replica][usize::from(next == 2)..],
+        );
+    }
+    relay.restart();
+    settle(&masters[2], &[&replica]);
+    let held = contents(&replica);
+    for left in [0, 1] {
+        link.lead_to(&masters[left].address());
+        link.cut();
+        let id = masters[left].info("replication", "master_replid");
+        let refused = format!("its history {id} is one that this relay has left");
+        wait_for("the refusal", SILENCE, || relay.log().contains(&refused));
+    }
+    assert_eq!(contents(&replica), held, "{}", relay.log());
 }
 
 #[test]
@@ -1393,6 +1441,63 @@ fn files_that_were_not_loaded_are_said_and_lock_nobody_out() {
     assert_eq!(relay.log().matches("without loading").count(), 1, "{}", relay.log());
 }
 
+/// A master takes whoever has just come to follow it for alive, so it would take writes that nobody has.
+#[test]
+fn a_replica_that_loads_no_file_lets_no_strict_master_write() {
+    let Some(program) = redis() else { return };
+    let strict = ["--min-replicas-to-write", "1", "--min-replicas-max-lag", "3600"];
+    let master = Server::start(&program, &[&strict[..], &["--repl-diskless-sync-delay", "0"]].concat());
+    let relay = Relay::start(&master.address(), "");
+    let mut client = master.client();
+    let mut fail_for = |time: Duration| {
+        let (began, mut taken, mut failed) = (Instant::now(), 0, 0);
+        while began.elapsed() < time {
+            let (replica, answer) = play_replica(&relay, None);
+            assert!(answer.starts_with("+FULLRESYNC "), "{answer}");
+            taken += u32::from(client.ask(&["SET", "probe", "1"]).is_ok());
+            drop(replica);
+            taken += u32::from(client.ask(&["SET", "probe", "1"]).is_ok());
+            failed += 1;
+        }
+        (taken, failed)
+    };
+    while !relay.log().contains("7001 left 3 times without loading the file") {
+        fail_for(Duration::from_millis(1));
+    }
+    wait_for("the relay's leave", SILENCE, || relay.info("replication", "relay_link") == "held");
+    let times = || master.number("stats", "sync_full") + master.number("stats", "sync_partial_ok");
+    let before = times();
+    assert!(before <= 4, "followed {before} times: {}", relay.log());
+    let (taken, failed) = fail_for(Duration::from_secs(3));
+    assert!(failed > 10, "{failed}");
+    assert_eq!((taken, times()), (0, before), "{failed} times: {}", relay.log());
+    // The same one is as good as any other once it has loaded.
+    let (mut replica, _) = play_replica(&relay, None);
+    replica.get_mut().write_all(b"REPLCONF ACK 0\r\n").unwrap();
+    wait_until_writes_are(true, &master, &relay);
+}
+
+/// Who comes and goes has the master followed once a second at most.
+#[test]
+fn a_relay_that_was_left_alone_does_not_come_back_at_once() {
+    let Some(program) = redis() else { return };
+    let strict = ["--min-replicas-to-write", "1", "--repl-diskless-sync-delay", "0"];
+    let master = Server::start(&program, &strict);
+    let relay = Relay::start(&master.address(), "");
+    let times = || master.number("stats", "sync_full") + master.number("stats", "sync_partial_ok");
+    let (began, mut came) = (Instant::now(), 0);
+    while began.elapsed() < Duration::from_secs(4) {
+        let (mut replica, answer) = play_replica(&relay, None);
+        assert!(answer.starts_with("+FULLRESYNC "), "{answer}");
+        replica.get_mut().write_all(b"REPLCONF ACK 0\r\n").unwrap();
+        wait_until_online(&relay, 1);
+        drop(replica);
+        wait_for("the replica's leave", SILENCE, || relay.number("replication", "connected_slaves") == 0);
+        came += 1;
+    }
+    assert!(came > 10 && (1..=6).contains(&times()), "{came} came, followed {} times", times());
+}
+
 #[test]
 fn idle_connections_keep_out_no_replica_and_no_user() {
     let Some(program) = redis() else { return };
@@ -1699,6 +1804,38 @@ fn passwords_and_limits_are_read_again_at_sighup() {
     });
 }
 
+/// What an editor or a full disk leaves of a file is no configuration, however little it asks for.
+#[test]
+fn a_file_that_was_cut_or_emptied_takes_no_guard_away_at_sighup() {
+    let relay = Relay::start_as(
+        &play_master(Vec::new()),
+        "acknowledge = { replicas = 2 }\n",
+        "[limits]\nconnections = 7\n[[user]]\nname = 'default'\npassword = 'one'\n",
+    );
+    let file = relay.folder.path().join("relay.toml");
+    let whole = fs::read_to_string(&file).unwrap();
+    let refused = "the configuration is refused, and the one of before holds";
+    let before = |part: &str| whole.split(part).next().unwrap().to_string();
+    for (cut, key) in [
+        (String::new(), "`master.address` is not set"),
+        (before("[listen]"), "`listen.address` is not set"),
+        (before("[[user]]"), "`[[user]]` is gone, and the running relay would have no user"),
+        (
+            whole.replace(&relay.folder.path().display().to_string(), "/nowhere"),
+            "cannot write beside /nowhere/state",
+        ),
+    ] {
+        fs::write(&file, &cut).unwrap();
+        hang_up(&relay, &format!("{refused}: {key}"));
+        let mut client = relay.client();
+        assert!(client.text(&["PING"]).unwrap_err().to_string().contains("NOAUTH"), "{cut}");
+        client.login(None, "one").unwrap();
+        assert_eq!(client.info("clients", "maxclients").unwrap().unwrap(), "7", "{cut}");
+    }
+    fs::write(&file, whole.replace("connections = 7", "connections = 8")).unwrap();
+    hang_up(&relay, "the configuration is the one of its file now");
+}
+
 #[test]
 fn certificates_are_read_again_at_sighup() {
     let Some(openssl) = tool("openssl", "openssl") else { return };
@@ -1740,6 +1877,13 @@ fn certificates_are_read_again_at_sighup() {
     assert_ne!(first, second);
     hang_up(&relay, "the configuration is the one of its file now");
     assert_eq!(shown(), second);
+    let file = relay.folder.path().join("relay.toml");
+    fs::write(&file, text.split("[listen.tls]").next().unwrap()).unwrap();
+    hang_up(
+        &relay,
+        "`[listen.tls]` is gone, and the running relay would have no TLS towards replicas any more",
+    );
+    assert_eq!(shown(), second);
 }
 
 /// The first bytes of a master's file may come long after it has begun, and a replica knows of it by then, as directly.
@@ -1762,6 +1906,31 @@ fn a_file_is_announced_before_its_first_byte() {
     wait_for("the announcement", Duration::from_secs(5), || state() == "sync");
     assert_eq!(replica.client().number(&["DBSIZE"]).unwrap(), 0);
     settle(&master, &[&replica]);
+}
+
+/// A replica that waits has nothing to say, so one that hangs would keep its relay at a master for ever.
+#[test]
+fn a_replica_that_hangs_while_it_waits_is_dropped_and_one_that_lives_comes_back() {
+    let Some(program) = redis() else { return };
+    let port = free_port();
+    let relay = Relay::start(&format!("127.0.0.1:{port}"), "[limits]\ntimeout = '2s'\n");
+    let waiting = || relay.log().matches("it waited for longer than `limits.timeout`").count();
+    let here = || relay.number("replication", "connected_slaves");
+    let replica = Server::start(&program, &[]);
+    replica.follow(&relay.address());
+    wait_for("the replica", SILENCE, || here() == 1);
+    wait_for("its drop", SILENCE, || waiting() > 0);
+    wait_for("its return", SILENCE, || here() == 1);
+    replica.signal("-STOP");
+    wait_for("its end", SILENCE, || here() == 0);
+    let ends = waiting();
+    thread::sleep(Duration::from_secs(3));
+    assert_eq!((here(), waiting()), (0, ends), "{}", relay.log());
+    replica.signal("-CONT");
+    wait_for("its return", SILENCE, || here() == 1);
+    let master = Server::start_on(&program, port, &[]);
+    load(&master, 1, 50);
+    assert_same(&master, &[&replica]);
 }
 
 /// A file that nobody waits for any more costs the master a child and its memory.

@@ -314,7 +314,8 @@ impl Relay {
         Relay::start_as(master, "acknowledge = 'received'\n", more)
     }
 
-    fn start_as(master: &str, keys: &str, more: &str) -> Relay {
+    /// Starts a relay of `master` with `keys` before the first table.
+    pub fn start_as(master: &str, keys: &str, more: &str) -> Relay {
         let folder = tempfile::tempdir().expect("a temporary directory");
         let port = free_port();
         let text = format!(
