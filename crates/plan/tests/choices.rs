@@ -121,11 +121,11 @@ fn the_search_is_as_good_as_trying_every_deployment() {
             "[design]\nname = \"drawn\"\ndevice = \"bluefield2\"\ntestbed = \"rack\"\nmode = \"separated-host\"\n\
              objective = \"most-throughput\"\nrank_by = \"throughput\"\n\
              [choose]\nat = [\"host\", \"soc\"]\nto = [\"soc\", \"host\"]\nsize = [{}]\n\
-             [[alternative]]\nname = \"a\"\nrequest = [ {{ send-ud = \"client-{{at}}\", bytes = \"64 B\" }},\n\
-             {{ compute = \"{{at}}\", time = \"{one} ns\" }}, {{ send-ud = \"{{at}}-client\", bytes = \"{{size}}\" }} ]\n\
+             [[alternative]]\nname = \"a\"\nrequest = [ {{ send = \"client-{{at}}\", bytes = \"64 B\" }},\n\
+             {{ compute = \"{{at}}\", time = \"{one} ns\" }}, {{ send = \"{{at}}-client\", bytes = \"{{size}}\" }} ]\n\
              [[alternative]]\nname = \"b\"\nrequest = [ {{ read = \"client-{{to}}\", bytes = \"{{size}}\" }} ]\n\
-             [[alternative]]\nname = \"c\"\nrequest = [ {{ send-ud = \"client-soc\", bytes = \"64 B\" }},\n\
-             {{ compute = \"soc\", time = \"{other} ns\" }}, {{ send-ud = \"soc-client\", bytes = \"2 KiB\" }} ]\n",
+             [[alternative]]\nname = \"c\"\nrequest = [ {{ send = \"client-soc\", bytes = \"64 B\" }},\n\
+             {{ compute = \"soc\", time = \"{other} ns\" }}, {{ send = \"soc-client\", bytes = \"2 KiB\" }} ]\n",
             sizes.join(", ")
         );
         let design = parse(&text, &Changes::default());
