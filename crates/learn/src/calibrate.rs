@@ -888,11 +888,14 @@ fn covariance(
     times(&times(&inverse, &middle), &inverse)
 }
 
+/// What kept numbers add to the variance of a fitted one, each by its place.
+type OfKept = Vec<(usize, f64)>;
+
 fn learnt(
     candidates: &[Candidate],
     best: &Found,
     free: &[usize],
-    (covariance, of_kept): (&[Vec<f64>], &[Vec<(usize, f64)>]),
+    (covariance, of_kept): (&[Vec<f64>], &[OfKept]),
     (low, high): (&[f64], &[f64]),
 ) -> Vec<LearntNumber> {
     let four_digits = |base: f64| -> f64 {

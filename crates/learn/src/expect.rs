@@ -140,12 +140,15 @@ impl From<ProfileError> for ExpectError {
     }
 }
 
+/// What a run changes in the system: the payload that goes inline, and the MTU where it is stated.
+type RunChanges = (Bytes, Option<Bytes>);
+
 /// Two endpoints of a system with one machine of each role, as a test of two programs has them.
 pub struct ToolBench {
     system: System,
     path: Path,
-    /// By what runs change in the system: payload that goes inline, MTU.
-    routers: RefCell<BTreeMap<(Bytes, Option<Bytes>), Rc<Router>>>,
+    /// By what runs change.
+    routers: RefCell<BTreeMap<RunChanges, Rc<Router>>>,
 }
 
 /// One side of a run: who posts, to whom.

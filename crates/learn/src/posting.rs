@@ -125,8 +125,8 @@ impl PostingLoop {
                         own.in_flight -= 1;
                         own.completed += 1;
                         ended.push(time);
-                        if own.completed % moderation == 0 || own.completed == of_one {
-                            let told = if own.completed % moderation == 0 {
+                        if own.completed.is_multiple_of(moderation) || own.completed == of_one {
+                            let told = if own.completed.is_multiple_of(moderation) {
                                 moderation
                             } else {
                                 own.completed % moderation

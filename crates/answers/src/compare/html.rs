@@ -5,6 +5,9 @@ use super::{CompareAnswer, ComparedDevice, DeviceFigures};
 use crate::report::{Axis, Chart, Fact, Page, PageBlock, Section, Series, Table};
 use offpath_terminal::output::short;
 
+/// A figure of a device with the ends of its interval.
+type Figure<'f> = &'f dyn Fn(&DeviceFigures) -> (f64, (f64, f64));
+
 pub(super) fn page(answer: &CompareAnswer) -> Page {
     let planned: Vec<(&ComparedDevice, &DeviceFigures)> =
         answer.devices.iter().filter_map(|one| Some((one, one.plan.as_ref()?))).collect();
@@ -54,7 +57,7 @@ pub(super) fn page(answer: &CompareAnswer) -> Page {
             own.basis.to_string(),
         ]);
     }
-    let chart = |title: &str, axis: String, of: &dyn Fn(&DeviceFigures) -> (f64, (f64, f64))| {
+    let chart = |title: &str, axis: String, of: Figure<'_>| {
         let band = |(at, (_, own)): (usize, &(&ComparedDevice, &DeviceFigures))| {
             let (low, high) = of(own).1;
             (at as f64, low, high)
