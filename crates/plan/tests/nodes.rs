@@ -239,13 +239,16 @@ fn an_engine_whose_memories_are_hidden_reaches_none_other() {
 }
 
 /// Numbers that move no route, by the end of their names, and what they are for.
-const NOT_OF_ROUTES: [(&str, &str); 6] = [
+const NOT_OF_ROUTES: [(&str, &str); 9] = [
     (".frequency", "programs that compute in cycles, and advice that moves computing"),
     (".write_latency", "when a byte is visible to others, which its operation does not wait for"),
     ("arm.capacity", "what fits the memory, and the range of accesses that are told none"),
     ("store.capacity", "the same"),
     ("dpa_memory.capacity", "the same"),
     ("dpa_memory.pcie_mtu", "TLPs, and no PCIe link leads to this memory"),
+    ("nic.outstanding_reads", "what benchmarks print, whose queue pairs no route visits"),
+    ("nic.queue_pair_request_time", "the same"),
+    ("nic.queue_pair_rate", "the same"),
 ];
 
 /// Every number that a profile declares is read by something.

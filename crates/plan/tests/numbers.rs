@@ -3,6 +3,7 @@
 mod common;
 
 use common::*;
+use offpath_plan::choices::search;
 use offpath_plan::{Basis, Changes, Design};
 use std::sync::LazyLock;
 
@@ -102,6 +103,12 @@ fn the_best_mix_is_never_below_greedy() {
             "kv-batching.toml" => BATCHING.clone(),
             _ => parse(&text(name), &Changes::default()),
         };
+        // What a design leaves open is searched first.
+        let found = search(&given, &Changes::default(), &setting(&[], &[]), &|design| design);
+        let given = match found.expect("some deployment runs") {
+            Some(found) => parse(&text(name), &found.changes),
+            None => given,
+        };
         let mut all = vec![given.clone()];
         if let Some((parameter, _)) = &given.sweep {
             let is_size = given.sizes.contains(parameter);
@@ -118,9 +125,11 @@ fn the_best_mix_is_never_below_greedy() {
         for design in all {
             let seen = try_solved(&design, &setting(&[], &[])).expect("the design has a plan");
             let (best, greedy) = (seen.optimal.total, seen.greedy.total);
-            assert!(best >= greedy * (1.0 - 1e-9), "{name} {:?}: {best} < {greedy}", design.parameters);
+            // Of mixes that carry as much the quickest is solved for at a millionth less (`solve.rs`).
+            let least = 1.0 - 1.001e-6;
+            assert!(best >= greedy * least, "{name} {:?}: {best} < {greedy}", design.parameters);
             for (one, alone) in design.alternatives.iter().zip(&seen.alone).filter(|(one, _)| one.mixed) {
-                assert!(best >= alone.total * (1.0 - 1e-9), "{name}: {} alone is better", one.name);
+                assert!(best >= alone.total * least, "{name}: {} alone is better", one.name);
             }
             compared += 1;
         }
