@@ -105,21 +105,18 @@ fn the_best_mix_is_never_below_greedy() {
         };
         // What a design leaves open is searched first.
         let found = search(&given, &Changes::default(), &setting(&[], &[]), &|design| design);
-        let given = match found.expect("some deployment runs") {
-            Some(found) => parse(&text(name), &found.changes),
-            None => given,
-        };
+        let chosen = found.expect("some deployment runs").map(|found| found.changes);
+        let given = chosen.as_ref().map_or(given, |chosen| parse(&text(name), chosen));
         let mut all = vec![given.clone()];
-        if let Some((parameter, _)) = &given.sweep {
-            let is_size = given.sizes.contains(parameter);
+        if let Some((parameter, values)) = &given.sweep {
+            let (first, last) = (values[0], values[values.len() - 1]);
             all.extend((0..=10).map(|step| {
-                let value = if is_size {
-                    format!("{} B", 64 + 64 * step)
-                } else {
-                    (f64::from(step) / 10.0).to_string()
-                };
-                let parameters = [(parameter.clone(), value)].into();
-                parse(&text(name), &Changes { parameters, ..Changes::default() })
+                let value = first + (last - first) * f64::from(step) / 10.0;
+                // What has a unit is a whole number of the smallest.
+                let value = if given.parameter_unit(parameter).is_some() { value.round() } else { value };
+                let mut changes = chosen.clone().unwrap_or_default();
+                changes.parameters.insert(parameter.clone(), given.parameter_text(parameter, value));
+                parse(&text(name), &changes)
             }));
         }
         for design in all {
