@@ -577,15 +577,24 @@ impl Relay {
         self.save.notify_one();
     }
 
-    /// Whether there is nobody left to follow the master for. One that refuses writes without a replica is left at once,
-    /// as it is by a replica that ends, and stays left while those that come fail; any other after `limits.linger`.
+    /// Whether there is nobody left to follow the master for. One that refuses writes without a replica is left at once when
+    /// fewer than the quorum are here, as it is by a replica that ends, and stays left while those that come fail; while it
+    /// sends its file it takes nobody for alive, so one who waits for that is enough. Any other is left after
+    /// `limits.linger` without a replica.
     pub fn is_alone(&self) -> bool {
         let settings = self.settings();
+        let Some(quorum) = settings.config.acknowledge.quorum() else { return false };
         let current = self.current.borrow();
-        let linger = if current.needs_replicas { Duration::ZERO } else { settings.checked.linger };
-        settings.config.acknowledge.quorum().is_some()
-            && current.replicas.values().all(|replica| current.needs_replicas && current.is_failing(replica))
-            && current.left.is_none_or(|left| left.elapsed() >= linger)
+        if !current.needs_replicas {
+            return current.replicas.is_empty()
+                && current.left.is_none_or(|left| left.elapsed() >= settings.checked.linger);
+        }
+        let here = current.replicas.values().filter(|replica| !current.is_failing(replica));
+        if current.link == LinkState::Up {
+            here.filter(|replica| replica.acknowledges && replica.dropped.get().is_none()).count() < quorum
+        } else {
+            here.count() == 0
+        }
     }
 
     /// The history goes on under another name, because a replica of the old master was promoted.

@@ -55,7 +55,9 @@ enum LinkError {
          to go back"
     )]
     Left { id: ReplicationId, offset: u64 },
-    #[error("no replica is behind the relay; it is followed again for the next one")]
+    #[error(
+        "too few replicas are behind the relay to follow it for; it is followed again for those that come"
+    )]
     Alone,
     #[error(
         "the relay cannot keep the master's file in {directory}: {cause}; make room there, or set `spool.directory` to \
@@ -177,7 +179,8 @@ async fn session(relay: &Rc<Relay>, followed: &Cell<Option<Instant>>) -> Result<
         let mut current = relay.current.borrow_mut();
         (current.acknowledged, current.told_at) = (0, Instant::now());
         (current.asked_at, current.asked_fsync_at) = (None, None);
-        current.needs_replicas = history.as_ref().is_some_and(|history| history.needs_replicas);
+        // As in `hold`: of one that does not say it, the safe one is taken for so.
+        current.needs_replicas = history.as_ref().is_none_or(|history| history.needs_replicas);
     }
     let answer = link.psync(from).await?;
     match answer {
@@ -225,6 +228,10 @@ async fn session(relay: &Rc<Relay>, followed: &Cell<Option<Instant>>) -> Result<
         let mut current = relay.current.borrow_mut();
         current.link = LinkState::Up;
         current.heard = Instant::now();
+    }
+    // Who waited for the file may be gone, and whoever had another history has yet to come back.
+    if relay.is_alone() {
+        return Err(LinkError::Alone);
     }
     relay.tell_waiting();
     stream(relay, link, out).await

@@ -317,6 +317,43 @@ fn a_quorum_of_two_is_not_one() {
     assert_same(&master, &[&replicas[0], &replicas[1]]);
 }
 
+/// Where a master needs two replicas of its own, the end of one of them shows at once, and so it does for one that needs a
+/// relay of two; also where its user may not see whether it does.
+#[test]
+fn a_quorum_of_two_ends_with_the_first_of_them() {
+    let Some(program) = redis() else { return };
+    let strict = ["--min-replicas-to-write", "1", "--min-replicas-max-lag", "3600"];
+    for login in ["", "user = 'blind'\npassword = 'secret'\n"] {
+        let master = Server::start(&program, &strict);
+        let blind = ["ACL", "SETUSER", "blind", "on", ">secret", "+psync", "+replconf", "+ping"];
+        master.client().ask(&blind).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let port = free_port();
+        let text = format!(
+            "[master]\naddress = '{}'\n{login}[listen]\naddress = '127.0.0.1:{port}'\n[spool]\ndirectory = '{}'\n\
+             [limits]\nlinger = '3600s'\n[acknowledge]\nreplicas = 2\n",
+            master.address(),
+            folder.path().display()
+        );
+        let relay = Relay::of(folder, port, &text);
+        let mut replicas = [Server::start(&program, &[]), Server::start(&program, &[])];
+        for replica in &replicas {
+            replica.follow(&relay.address());
+        }
+        wait_until_writes_are(true, &master, &relay);
+        replicas[0].kill();
+        let began = Instant::now();
+        let refuses = || master.client().ask(&["SET", "probe", "2"]).is_err();
+        wait_for("the refusal", Duration::from_secs(5), refuses);
+        assert!(began.elapsed() < Duration::from_secs(1), "{:?}: {}", began.elapsed(), relay.log());
+        replicas[0].restart();
+        replicas[0].follow(&relay.address());
+        wait_until_writes_are(true, &master, &relay);
+        assert_same(&master, &[&replicas[0], &replicas[1]]);
+        assert_eq!(relay.number("stats", "master_sync_full"), 1, "{}", relay.log());
+    }
+}
+
 #[test]
 fn a_chain_of_relays_lives_as_its_last_replica_does() {
     let Some(program) = redis() else { return };
