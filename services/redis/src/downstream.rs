@@ -132,6 +132,8 @@ enum Place {
     Stranger(u64),
     /// One of users.
     Client,
+    /// One of those that get a file of their own, which nobody has to make room for.
+    Backup,
     /// One of replicas, which are counted by themselves.
     Replica,
 }
@@ -185,6 +187,7 @@ impl ConnectionSlot {
                 current.strangers.remove(&number);
             }
             Place::Client => current.clients -= 1,
+            Place::Backup => current.backups -= 1,
             Place::Replica => {}
         }
     }
@@ -200,6 +203,13 @@ impl ConnectionSlot {
         {
             self.be_stranger();
         }
+    }
+
+    /// Takes a place among backups.
+    fn be_backup(&mut self) {
+        self.free();
+        self.relay.current.borrow_mut().backups += 1;
+        self.place = Place::Backup;
     }
 
     /// Takes a place among users, if there is one.
@@ -361,16 +371,26 @@ impl Session {
                     match next {
                         Next::Go => {}
                         Next::Close => return self.last_write().await,
-                        Next::Replicate { .. } if self.introduction.wanted == Wanted::File => {
-                            self.connection.write().await?;
-                            return replica::serve_file(&self.relay, self.connection, self.introduction)
-                                .await;
-                        }
                         Next::Replicate { asked } => {
-                            self.place.free();
                             // Replies to what came before go first.
-                            self.connection.write().await?;
-                            return replica::serve(&self.relay, self.connection, self.introduction, asked)
+                            self.write_in_time().await?;
+                            if self.introduction.wanted == Wanted::Stream {
+                                self.place.free();
+                                return replica::serve(
+                                    &self.relay,
+                                    self.connection,
+                                    self.introduction,
+                                    asked,
+                                )
+                                .await;
+                            }
+                            if let Some(reason) = self.relay.is_full() {
+                                count(&self.relay.counters.refused, 1);
+                                self.error(&reason);
+                                return self.last_write().await;
+                            }
+                            self.place.be_backup();
+                            return replica::serve_file(&self.relay, self.connection, self.introduction)
                                 .await;
                         }
                         Next::Wait { replicas, most } => self.wait(replicas, most).await?,
@@ -381,13 +401,7 @@ impl Session {
                 Ok(None) => {}
                 Err(error) => return self.protocol_error(&error).await,
             }
-            if self.connection.has_output() {
-                let left = self.relay.settings().checked.timeout;
-                match timeout(left, self.connection.write()).await {
-                    Ok(written) => written?,
-                    Err(_) => return Ok(()),
-                }
-            }
+            self.write_in_time().await?;
             let idle = match self.may {
                 // One that nobody has vouched for shows that it is alive, as Sentinels do every second.
                 Some(_) if !self.place.is_stranger() || !self.channels.is_empty() => {
@@ -415,6 +429,14 @@ impl Session {
                 }
                 _ = ending.wait_for(|ending| *ending) => return Ok(()),
             }
+        }
+    }
+
+    /// Writes what is to be written; one that does not read it is cut off.
+    async fn write_in_time(&mut self) -> io::Result<()> {
+        match timeout(self.relay.settings().checked.timeout, self.connection.write()).await {
+            Ok(written) => written,
+            Err(_) => Err(io::ErrorKind::BrokenPipe.into()),
         }
     }
 

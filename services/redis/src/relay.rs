@@ -317,6 +317,8 @@ pub struct Current {
     pub needs_replicas: bool,
     /// Connections of users that are not replicas.
     pub clients: usize,
+    /// Connections that get a file of their own and are not replicas, as backups do.
+    pub backups: usize,
     /// Connections that have shown no password and are not replicas, by when they were heard; each is told to leave
     /// where others need its place.
     pub strangers: BTreeMap<u64, Rc<Notify>>,
@@ -341,7 +343,7 @@ pub struct Failures {
 impl Current {
     /// Connections that are not replicas.
     pub fn open(&self) -> usize {
-        self.clients + self.strangers.len()
+        self.clients + self.backups + self.strangers.len()
     }
 
     /// Whether it was said that a replica of this address and port fails to load its files. One that comes back at once
@@ -477,6 +479,7 @@ impl Relay {
             left: None,
             needs_replicas: false,
             clients: 0,
+            backups: 0,
             strangers: BTreeMap::new(),
             borrowed: false,
             misled: false,
@@ -552,6 +555,17 @@ impl Relay {
         self.tell_master();
         self.tell_waiting();
         Ok(kept)
+    }
+
+    /// Why there is no room for another replica or backup, where there is none.
+    pub fn is_full(&self) -> Option<String> {
+        let most = self.settings().config.limits.replicas;
+        let current = self.current.borrow();
+        (current.replicas.len() + current.backups >= most).then(|| {
+            format!(
+                "NOMASTERLINK the relay has {most} replicas and backups, as many as its `limits.replicas` allows"
+            )
+        })
     }
 
     /// Wakes replicas that wait for a change.

@@ -98,11 +98,8 @@ pub async fn serve(
     introduction: Introduction,
     asked: Option<(ReplicationId, u64)>,
 ) -> io::Result<()> {
-    let most = relay.settings().config.limits.replicas;
-    if relay.current.borrow().replicas.len() >= most {
+    if let Some(reason) = relay.is_full() {
         count(&relay.counters.refused, 1);
-        let reason =
-            format!("NOMASTERLINK the relay has {most} replicas, as many as its `limits.replicas` allows");
         write_error(&mut connection.out, &reason);
         return connection.write().await;
     }

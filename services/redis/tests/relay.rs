@@ -1707,6 +1707,40 @@ fn backups_are_of_now_and_hold_what_was_asked_for() {
     assert_eq!(relay.number("stats", "sync_full"), 1);
 }
 
+/// It may wait for minutes and say nothing, as strangers do that make room for others.
+#[test]
+fn a_backup_keeps_its_place_among_strangers_that_come_and_go() {
+    let (Some(program), Some(cli)) = (redis(), tool("redis-cli", "redis-tools")) else { return };
+    let master = Server::start(&program, &[]);
+    load(&master, 1, 300);
+    let before = digest(&master);
+    // The file takes 10 ms for each key.
+    master.client().ask(&["CONFIG", "SET", "rdb-key-save-delay", "10000"]).unwrap();
+    let relay = Relay::start(&master.address(), "[limits]\nconnections = 8\nreplicas = 1\n");
+    let folder = tempfile::tempdir().unwrap();
+    let mut backup = Command::new(cli)
+        .args(["-p", &relay.port.to_string(), "--rdb"])
+        .arg(folder.path().join("file"))
+        .spawn()
+        .unwrap();
+    wait_for("the master's file", SILENCE, || master.info("persistence", "rdb_bgsave_in_progress") == "1");
+    let strangers: Vec<TcpStream> = (0..300).map(|_| TcpStream::connect(relay.address()).unwrap()).collect();
+    // Its place is one of a replica.
+    let mut other = TcpStream::connect(relay.address()).unwrap();
+    other.write_all(b"PSYNC ? -1\r\n").unwrap();
+    let mut answer = String::new();
+    BufReader::new(other).read_line(&mut answer).unwrap();
+    assert!(answer.contains("1 replicas and backups, as many as its `limits.replicas` allows"), "{answer}");
+    assert!(backup.try_wait().unwrap().is_none(), "it is being served");
+    assert!(backup.wait().unwrap().success(), "{}", relay.log());
+    assert_eq!(digest(&serve_file(&program, folder.path(), "file")), before);
+    drop(strangers);
+    master.client().ask(&["CONFIG", "SET", "rdb-key-save-delay", "0"]).unwrap();
+    let replica = Server::start(&program, &[]);
+    replica.follow(&relay.address());
+    assert_same(&master, &[&replica]);
+}
+
 #[test]
 fn who_asks_by_sync_gets_the_stream_and_stands_for_nobody() {
     let (Some(program), Some(cli)) = (redis(), tool("redis-cli", "redis-tools")) else { return };
