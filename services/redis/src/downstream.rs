@@ -21,11 +21,14 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::sync::broadcast::{Receiver, error::RecvError};
-use tokio::task::spawn_local;
+use tokio::task::{spawn_local, yield_now};
 use tokio::time::{sleep, timeout};
 
 /// Wrong passwords after which a connection is closed.
 const ATTEMPTS: u32 = 3;
+/// Bytes of answers that may wait for who asked, who asks for nothing more meanwhile; what a connection keeps to read and
+/// write with when nothing waits.
+const ANSWERS: usize = 64 << 10;
 /// Channels that a connection may subscribe to.
 const CHANNELS: usize = 16;
 
@@ -44,6 +47,11 @@ impl Connection {
     /// system has no descriptor left.
     pub fn socket(&self) -> Option<std::net::TcpStream> {
         self.stream.socket()?.as_fd().try_clone_to_owned().ok().map(Into::into)
+    }
+
+    /// Bytes that are left to write.
+    fn waiting(&self) -> usize {
+        self.out.len() - self.sent
     }
 
     /// Whether something is left to write.
@@ -76,6 +84,7 @@ impl Connection {
             }
         }
         self.out.clear();
+        self.out.shrink_to(ANSWERS);
         self.sent = 0;
         Pin::new(&mut self.stream).poll_flush(context)
     }
@@ -360,7 +369,9 @@ impl Session {
         let mut ending = self.relay.ending.subscribe();
         loop {
             let limits = if self.may.is_some() { Limits::CLIENT } else { Limits::STRANGER };
-            match resp::request(&self.connection.input, limits) {
+            let is_full = self.connection.waiting() > ANSWERS;
+            let next = if is_full { Ok(None) } else { resp::request(&self.connection.input, limits) };
+            match next {
                 Ok(Some((request, taken))) => {
                     self.connection.input.drain(..taken);
                     let next = self.command(&request);
@@ -402,6 +413,12 @@ impl Session {
                 Err(error) => return self.protocol_error(&error).await,
             }
             self.write_in_time().await?;
+            if is_full {
+                // More may have been asked, and it is others' turn.
+                yield_now().await;
+                continue;
+            }
+            self.connection.input.shrink_to(ANSWERS);
             let idle = match self.may {
                 // One that nobody has vouched for shows that it is alive, as Sentinels do every second.
                 Some(_) if !self.place.is_stranger() || !self.channels.is_empty() => {

@@ -1629,6 +1629,58 @@ fn a_connection_that_only_is_there_is_closed_with_users_or_without() {
     }
 }
 
+/// What is asked and not read would be kept for each, and made up while everybody else waits.
+#[test]
+fn who_asks_and_does_not_read_takes_neither_memory_nor_time() {
+    const OTHERS: usize = 48;
+    let watch = "[[user]]\nname = 'watch'\npassword = 'secret'\nmay = 'observe'\n";
+    let relay = Relay::start(&play_master(Vec::new()), watch);
+    let before = peak_memory(relay.pid());
+    let questions = b"INFO\r\n".repeat(20_000);
+    let mut others: Vec<TcpStream> = (0..OTHERS)
+        .map(|_| {
+            let mut stream = TcpStream::connect(relay.address()).unwrap();
+            stream.write_all(b"AUTH watch secret\r\n").unwrap();
+            stream.set_nonblocking(true).unwrap();
+            stream
+        })
+        .collect();
+    let mut client = relay.client();
+    client.login(Some("watch"), "secret").unwrap();
+    let (mut longest, began) = (Duration::ZERO, Instant::now());
+    let mut asked = [0; OTHERS];
+    while began.elapsed() < Duration::from_secs(3) {
+        for (stream, asked) in others.iter_mut().zip(&mut asked) {
+            *asked += stream.write(&questions[*asked % 6..]).unwrap_or(0);
+        }
+        let ask = Instant::now();
+        assert_eq!(client.text(&["PING"]).unwrap(), "PONG");
+        longest = longest.max(ask.elapsed());
+    }
+    let each = (peak_memory(relay.pid()) - before) / OTHERS as u64;
+    assert!(asked.iter().all(|asked| *asked > 100_000), "{asked:?}");
+    println!("{each} B each, and an answer to another after {longest:?} at most");
+    assert!(each < 256 << 10, "{each} B each");
+    assert!(longest < Duration::from_millis(500), "another waited for {longest:?}");
+    // Whoever reads after all is answered everything.
+    let stream = others.pop().unwrap();
+    stream.set_nonblocking(false).unwrap();
+    stream.set_read_timeout(Some(SILENCE)).unwrap();
+    let last = asked[OTHERS - 1];
+    let (mut asking, rest) = (stream.try_clone().unwrap(), questions[last % 6..6].to_vec());
+    let asking = thread::spawn(move || asking.write_all(&[&rest[..], b"ECHO the-end\r\n"].concat()));
+    let mut found = 0;
+    let mut lines = BufReader::new(stream).lines();
+    for line in &mut lines {
+        match line.unwrap().as_str() {
+            "the-end" => break,
+            line => found += usize::from(line == "# Server"),
+        }
+    }
+    asking.join().unwrap().unwrap();
+    assert_eq!(found, last / 6 + 1);
+}
+
 /// An address of this machine that is not its loopback.
 fn own_address() -> Option<String> {
     // Nothing is sent: the system only says which address it would use.
