@@ -2,6 +2,7 @@
 //! that a replica, `redis-cli` or Sentinel sends.
 
 use crate::config::{Config, May};
+use crate::descriptors::ran_out;
 use crate::handshake::ReplicationId;
 use crate::relay::{Relay, count};
 use crate::replica::{self, Introduction, Wanted};
@@ -29,6 +30,8 @@ const ATTEMPTS: u32 = 3;
 /// Bytes of answers that may wait for who asked, who asks for nothing more meanwhile; what a connection keeps to read and
 /// write with when nothing waits.
 const ANSWERS: usize = 64 << 10;
+/// How often it is said that connections cannot be accepted.
+const TROUBLE: Duration = Duration::from_secs(10);
 /// Channels that a connection may subscribe to.
 const CHANNELS: usize = 16;
 
@@ -117,20 +120,55 @@ impl Connection {
 /// Takes connections for as long as the relay is not ending.
 pub async fn listen(relay: Rc<Relay>, listener: TcpListener) {
     let mut ending = relay.ending.subscribe();
+    let mut said = None;
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             _ = ending.wait_for(|ending| *ending) => return,
         };
-        match accepted {
+        let trouble = match accepted {
+            Ok((stream, peer)) if is_denied(&relay.settings().config, peer.ip()) => {
+                count(&relay.counters.connections, 1);
+                deny(&relay, &stream);
+                None
+            }
             Ok((stream, peer)) => {
-                spawn_local(admit(relay.clone(), stream, peer.ip()));
+                count(&relay.counters.connections, 1);
+                let is_short = relay.is_short_of_descriptors();
+                match ConnectionSlot::take(&relay, is_short) {
+                    Some(slot) => {
+                        spawn_local(admit(relay.clone(), stream, peer.ip(), slot));
+                    }
+                    None => count(&relay.counters.refused, 1),
+                }
+                if is_short {
+                    // Who had to leave closes its connection before the next one is accepted.
+                    yield_now().await;
+                }
+                is_short.then(|| "too few files and connections may be open".to_string())
             }
             Err(error) => {
                 // The system has no more descriptors, or the peer is gone again.
-                log::line(&format!("a connection was not accepted: {error}"));
-                sleep(Duration::from_millis(100)).await;
+                if ran_out(&error) && relay.make_room() {
+                    yield_now().await;
+                } else {
+                    sleep(Duration::from_millis(100)).await;
+                }
+                Some(error.to_string())
             }
+        };
+        if let Some(trouble) = trouble
+            && said.is_none_or(|said: Instant| said.elapsed() >= TROUBLE)
+        {
+            said = Some(Instant::now());
+            let current = relay.current.borrow();
+            log::line(&format!(
+                "a connection was not accepted, or took the place of another: {trouble}; there are {} replicas, {} other \
+                 users or backups and {} connections that have shown no password",
+                current.replicas.len(),
+                current.clients + current.backups,
+                current.strangers.len()
+            ));
         }
     }
 }
@@ -161,23 +199,18 @@ impl Drop for ConnectionSlot {
 }
 
 impl ConnectionSlot {
-    /// A place among strangers. Where there is none, the one that was silent for longest has to leave: who has a
-    /// password or wants to be a replica needs its place for a moment only.
-    fn take(relay: &Rc<Relay>) -> ConnectionSlot {
+    /// A place among strangers, of whom one has to leave where there is none. Where descriptors are short and there is no
+    /// stranger who could leave, there is no place.
+    fn take(relay: &Rc<Relay>, is_short: bool) -> Option<ConnectionSlot> {
         let most = relay.settings().config.limits.connections;
+        let is_full = relay.current.borrow().strangers.len() >= most;
+        if (is_short || is_full) && !relay.make_room() {
+            return None;
+        }
         let mut slot =
             ConnectionSlot { relay: relay.clone(), place: Place::Replica, leave: Rc::new(Notify::new()) };
-        {
-            let mut current = relay.current.borrow_mut();
-            if current.strangers.len() >= most
-                && let Some((_, longest)) = current.strangers.pop_first()
-            {
-                count(&relay.counters.refused, 1);
-                longest.notify_one();
-            }
-        }
         slot.be_stranger();
-        slot
+        Some(slot)
     }
 
     fn be_stranger(&mut self) {
@@ -243,18 +276,17 @@ fn is_denied(config: &Config, peer: IpAddr) -> bool {
     config.listen.protected_mode && !asks && !peer.to_canonical().is_loopback()
 }
 
-async fn admit(relay: Rc<Relay>, stream: TcpStream, peer: IpAddr) {
-    count(&relay.counters.connections, 1);
-    if is_denied(&relay.settings().config, peer) {
-        count(&relay.counters.refused, 1);
-        // Best effort: it is closed in any case.
-        let _ = stream.try_write(
-            b"-DENIED The relay is in protected mode: it has no user and takes connections of its own machine alone. Add \
-            a [[user]] with a password to its configuration, or set `listen.protected_mode = false`\r\n",
-        );
-        return;
-    }
-    let slot = ConnectionSlot::take(&relay);
+/// Says why a connection is refused.
+fn deny(relay: &Relay, stream: &TcpStream) {
+    count(&relay.counters.refused, 1);
+    // Best effort: it is closed in any case.
+    let _ = stream.try_write(
+        b"-DENIED The relay is in protected mode: it has no user and takes connections of its own machine alone. Add \
+        a [[user]] with a password to its configuration, or set `listen.protected_mode = false`\r\n",
+    );
+}
+
+async fn admit(relay: Rc<Relay>, stream: TcpStream, peer: IpAddr, slot: ConnectionSlot) {
     let (peer, leave) = (peer.to_string(), slot.leave.clone());
     // Also one that is being written to and does not read.
     let ended = tokio::select! {

@@ -11,7 +11,7 @@ use crate::history::ServerIdentity;
 use crate::spool::{Spill, Spool, Stage};
 use crate::state::{LEFT, LeftHistory};
 use crate::tls::{Acceptor, Connector, TlsError};
-use crate::{downstream, log, metrics, state, upstream};
+use crate::{descriptors, downstream, log, metrics, state, upstream};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
@@ -432,6 +432,8 @@ pub struct Relay {
     pub numbers: Cell<u64>,
     /// The port that the master is told.
     pub port: Cell<u16>,
+    /// How many files and connections may be open.
+    pub descriptors: Cell<u64>,
     /// When it was started.
     pub started: Instant,
     /// A name for this run.
@@ -525,6 +527,7 @@ impl Relay {
             counters: Counters::default(),
             numbers: Cell::new(0),
             port: Cell::new(0),
+            descriptors: Cell::new(u64::MAX),
             started: Instant::now(),
         }))
     }
@@ -550,6 +553,7 @@ impl Relay {
                 replica.drop_for("its user is no longer in the configuration, or may only observe");
             }
         }
+        self.descriptors.set(descriptors::provide(&settings.config.limits));
         self.settings.replace(Rc::new(settings));
         // Nothing that was due by what held before is forgotten, and nobody waits by it.
         self.tell_master();
@@ -566,6 +570,24 @@ impl Relay {
                 "NOMASTERLINK the relay has {most} replicas and backups, as many as its `limits.replicas` allows"
             )
         })
+    }
+
+    /// Whether all that may be open is needed by those who are here, and by the relay itself for links to the master and files.
+    pub fn is_short_of_descriptors(&self) -> bool {
+        let current = self.current.borrow();
+        let connections = current.clients + current.strangers.len();
+        descriptors::taken(connections, current.replicas.len() + current.backups) >= self.descriptors.get()
+    }
+
+    /// Has the connection leave that has shown no password and was silent for longest; whether there is one. Who has a
+    /// password or wants to be a replica needs such a place for a moment only.
+    pub fn make_room(&self) -> bool {
+        let longest = self.current.borrow_mut().strangers.pop_first();
+        if let Some((_, longest)) = &longest {
+            count(&self.counters.refused, 1);
+            longest.notify_one();
+        }
+        longest.is_some()
     }
 
     /// Wakes replicas that wait for a change.
@@ -1003,6 +1025,7 @@ pub fn run(
     // Before the position is read that another one may be writing.
     let _lock = config.spool.state_file.as_deref().map(state_lock).transpose()?;
     let relay = Relay::new(config)?;
+    relay.descriptors.set(descriptors::provide(&relay.settings().config.limits));
     let local = LocalSet::new();
     local.block_on(&runtime, async move {
         let mut terminate = signal(SignalKind::terminate())?;

@@ -606,7 +606,9 @@ impl Serving<'_> {
     async fn follow(&mut self, connection: &mut Connection) -> io::Result<()> {
         let relay = self.relay.clone();
         let replica = self.replica.clone();
-        replica.socket.replace(connection.socket());
+        if !relay.is_short_of_descriptors() {
+            replica.socket.replace(connection.socket());
+        }
         let mut ticks = interval(Duration::from_secs(1));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut moved = Instant::now();

@@ -1602,6 +1602,35 @@ fn idle_connections_keep_out_no_replica_and_no_user() {
     }
 }
 
+/// A system may give a process fewer descriptors than it is configured for.
+#[test]
+fn where_descriptors_run_out_strangers_make_room() {
+    let Some(program) = redis() else { return };
+    let master = Server::start(&program, &[]);
+    load(&master, 1, 100);
+    let mut relay = Relay::start(&master.address(), "[limits]\nhandshake = '60s'\n");
+    for (prepare, is_short) in [("ulimit -S -n 64", false), ("ulimit -n 64", true)] {
+        relay.restart_in_shell(prepare);
+        let said = "this process may have 64 files and connections open, and the configuration allows 1328";
+        assert_eq!(relay.log().contains(said), is_short, "{prepare}: {}", relay.log());
+        let mut first = relay.client();
+        let strangers: Vec<TcpStream> =
+            (0..200).map(|_| TcpStream::connect(relay.address()).unwrap()).collect();
+        let began = Instant::now();
+        assert_eq!(relay.client().text(&["PING"]).unwrap(), "PONG");
+        assert!(began.elapsed() < Duration::from_secs(1), "{prepare}: {:?}", began.elapsed());
+        // What the master's file needs is kept for it.
+        let replica = Server::start(&program, &[]);
+        replica.follow(&relay.address());
+        assert_same(&master, &[&replica]);
+        assert!(began.elapsed() < Duration::from_secs(5), "{prepare}: {:?}", began.elapsed());
+        assert_eq!(first.text(&["PING"]).is_ok(), !is_short, "{prepare}: the oldest makes room");
+        let refusals = relay.log().matches("a connection was not accepted").count();
+        assert_eq!(refusals, usize::from(is_short), "{}", relay.log());
+        drop(strangers);
+    }
+}
+
 #[test]
 fn a_connection_that_only_is_there_is_closed_with_users_or_without() {
     for users in ["", "[[user]]\nname = 'default'\npassword = 'secret'\n"] {

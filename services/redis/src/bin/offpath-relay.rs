@@ -3,6 +3,7 @@
 use clap::Parser;
 use miette::Diagnostic;
 use offpath_redis::config::{Acknowledge, Config, ConfigError, User};
+use offpath_redis::descriptors;
 use offpath_redis::relay::{self, RelayError};
 use offpath_terminal::failure::{BAD_INPUT, Failure};
 use offpath_terminal::output::{OutputOptions, tell};
@@ -124,7 +125,8 @@ fn run(options: &Options) -> Result<ExitCode, Failure> {
     options.check()?;
     let config = options.config().map_err(|error| failure(error.into()))?;
     if options.check_only {
-        relay::Relay::new(config).map_err(failure)?;
+        let relay = relay::Relay::new(config).map_err(failure)?;
+        descriptors::provide(&relay.settings().config.limits);
         tell("the configuration is in order");
         return Ok(ExitCode::SUCCESS);
     }
