@@ -523,6 +523,12 @@ impl Session {
     }
 
     async fn follow(&mut self, master: String) {
+        if self.relay.is_itself(&master).await {
+            self.error(&format!(
+                "ERR {master} is this relay itself, which would have no master any more; name the server to relay"
+            ));
+            return;
+        }
         log::line(&format!("REPLICAOF of {}: the master is {master} from here on", self.introduction.user));
         match self.relay.follow(master).await {
             Ok(()) => self.ok(),

@@ -12,16 +12,17 @@ use crate::spool::{Spill, Spool, Stage};
 use crate::state::{LEFT, LeftHistory};
 use crate::tls::{Acceptor, Connector, TlsError};
 use crate::{descriptors, downstream, log, metrics, state, upstream};
+use nix::sys::signal::{SigSet, Signal as NixSignal};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
 use std::io::{self, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use thiserror::Error;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, lookup_host};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Mutex, Notify, broadcast, watch};
@@ -36,6 +37,9 @@ pub const WAITED: &str = "it waited for longer than `limits.timeout`, and comes 
 
 /// For how long a replica that came to follow the window may go back to disk rather than be dropped.
 const JOINING: Duration = Duration::from_secs(10);
+
+/// How long a name may take to be looked up before a REPLICAOF is answered.
+const LOOK_UP: Duration = Duration::from_secs(1);
 
 /// Files that a replica may fail to load before that is said, and nothing more of it.
 pub const FAILURES: u32 = 3;
@@ -432,6 +436,8 @@ pub struct Relay {
     pub numbers: Cell<u64>,
     /// The port that the master is told.
     pub port: Cell<u16>,
+    /// Where it listens.
+    pub bound: Cell<Option<SocketAddr>>,
     /// How many files and connections may be open.
     pub descriptors: Cell<u64>,
     /// When it was started.
@@ -527,6 +533,7 @@ impl Relay {
             counters: Counters::default(),
             numbers: Cell::new(0),
             port: Cell::new(0),
+            bound: Cell::new(None),
             descriptors: Cell::new(u64::MAX),
             started: Instant::now(),
         }))
@@ -871,6 +878,27 @@ impl Relay {
         }
     }
 
+    /// Whether `address` is the relay's own. One that only leads to it, as through an address translation, shows itself by
+    /// its run once it is connected to.
+    pub async fn is_itself(&self, address: &str) -> bool {
+        let (Some(bound), Some((host, port))) = (self.bound.get(), address.rsplit_once(':')) else {
+            return false;
+        };
+        let port = port.parse().unwrap_or(0);
+        if self.settings().config.listen.announce_address.as_deref() == Some(host) && port == self.port.get()
+        {
+            return true;
+        }
+        if port != bound.port() {
+            return false;
+        }
+        // A name that is not found now is followed when it is.
+        match timeout(LOOK_UP, lookup_host(address)).await {
+            Ok(Ok(mut found)) => found.any(|found| is_own(found.ip(), bound.ip())),
+            _ => false,
+        }
+    }
+
     /// Follows another master from here on, also after a crash, and whatever its history is. Where it follows it already,
     /// that changes nothing.
     pub async fn follow(&self, master: String) -> io::Result<()> {
@@ -977,6 +1005,16 @@ fn state_lock(path: &Path) -> Result<File, RelayError> {
     }
 }
 
+/// Whether who connects to `address` comes to what listens on `bound`, the port being the same.
+fn is_own(address: IpAddr, bound: IpAddr) -> bool {
+    let (address, bound) = (address.to_canonical(), bound.to_canonical());
+    match bound.is_unspecified() {
+        // Every address of this machine, which are those that can be bound to.
+        true => UdpSocket::bind((address, 0)).is_ok(),
+        false => address == bound || address.is_unspecified() && bound.is_loopback(),
+    }
+}
+
 /// 40 hexadecimal digits that another run will not have.
 fn run_id() -> String {
     use std::hash::{BuildHasher, Hasher, RandomState};
@@ -990,6 +1028,16 @@ async fn listen(address: &str) -> Result<TcpListener, RelayError> {
     TcpListener::bind(address)
         .await
         .map_err(|cause| RelayError::Listen { address: address.to_string(), cause })
+}
+
+/// Holds SIGHUP back, which ends a process that has not said what it does then; [`run`] takes it once it has. To be called
+/// before anything else.
+pub fn hold_hangups() -> io::Result<()> {
+    Ok(hangups().thread_block()?)
+}
+
+fn hangups() -> SigSet {
+    SigSet::from_iter([NixSignal::SIGHUP])
 }
 
 /// Reads the configuration again at each SIGHUP; one that cannot be read or is refused leaves the one of before.
@@ -1017,11 +1065,11 @@ pub fn run(
     ready: impl FnOnce(SocketAddr),
 ) -> Result<(), RelayError> {
     let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(4).build()?;
-    // First of all, since without this SIGHUP ends the process.
-    let hangups = {
+    let at_hangup = {
         let _entered = runtime.enter();
         signal(SignalKind::hangup())?
     };
+    hangups().thread_unblock().map_err(io::Error::from)?;
     // Before the position is read that another one may be writing.
     let _lock = config.spool.state_file.as_deref().map(state_lock).transpose()?;
     let relay = Relay::new(config)?;
@@ -1032,6 +1080,7 @@ pub fn run(
         let mut interrupt = signal(SignalKind::interrupt())?;
         let listener = listen(&relay.settings().config.listen.address).await?;
         let bound = listener.local_addr()?;
+        relay.bound.set(Some(bound));
         relay.port.set(relay.settings().config.announced_port(bound.port()));
         if let Some(address) = &relay.settings().config.metrics.address {
             let listener = listen(address).await?;
@@ -1042,7 +1091,7 @@ pub fn run(
         spawn_local(upstream::follow(relay.clone()));
         spawn_local(upstream::fetch_files(relay.clone()));
         spawn_local(relay.clone().every_second());
-        spawn_local(reload_at(hangups, relay.clone(), configure));
+        spawn_local(reload_at(at_hangup, relay.clone(), configure));
         log::line(&format!("replicas of {} connect to {bound}", relay.current.borrow().master));
         ready(bound);
         tokio::select! {

@@ -55,6 +55,8 @@ enum LinkError {
          to go back"
     )]
     Left { id: ReplicationId, offset: u64 },
+    #[error("it is this relay itself; name the server to relay in the configuration or by REPLICAOF")]
+    Itself,
     #[error(
         "too few replicas are behind the relay to follow it for; it is followed again for those that come"
     )]
@@ -171,6 +173,9 @@ async fn session(relay: &Rc<Relay>, followed: &Cell<Option<Instant>>) -> Result<
     let address = relay.current.borrow().master.clone();
     let mut link = open(relay, &address, "").await?;
     let identity = link.identity().await?;
+    if identity.run_id.as_ref() == Some(&relay.run_id) {
+        return Err(LinkError::Itself);
+    }
     relay.current.borrow_mut().identity = identity;
     let history = hold(relay, &mut link, followed.get()).await?;
     followed.set(Some(Instant::now()));
@@ -195,6 +200,7 @@ async fn session(relay: &Rc<Relay>, followed: &Cell<Option<Instant>>) -> Result<
         Psync::Full { id, offset } => {
             refuse_left(relay, id)?;
             count(&relay.counters.master_full, 1);
+            leave_other(relay, id);
             relay.restart(id, offset);
             {
                 let mut current = relay.current.borrow_mut();
@@ -297,6 +303,16 @@ fn refuse_left(relay: &Relay, id: ReplicationId) -> Result<(), LinkError> {
             Err(LinkError::Left { id, offset: left.end.saturating_sub(1) })
         }
         _ => Ok(()),
+    }
+}
+
+/// Remembers the history that a full synchronisation with another takes the replicas from, whether the new one says that it
+/// comes from it or not.
+fn leave_other(relay: &Relay, id: ReplicationId) {
+    let mut current = relay.current.borrow_mut();
+    if let Some(old) = current.id.filter(|old| *old != id) {
+        let end = current.backlog.end();
+        current.leave(old, end);
     }
 }
 

@@ -6,7 +6,7 @@ use offpath_redis::client::RedisClient;
 use offpath_redis::resp::Value;
 use servers::{
     Draws, Proxy, Relay, SILENCE, Server, all_servers, assert_same, contents, digest, free_port, peak_memory,
-    probe, redis, settle, tool, valkey, wait_for, write,
+    probe, redis, relay_program, settle, tool, valkey, wait_for, write,
 };
 use std::collections::BTreeMap;
 use std::fs;
@@ -603,6 +603,64 @@ fn a_master_that_was_left_does_not_get_the_replicas_back() {
     // That was meant once.
     let state = relay.folder.path().join("state");
     wait_for("the state", SILENCE, || !fs::read_to_string(&state).unwrap().contains("meant"));
+}
+
+/// A master that was set up anew after a fail-over, as from a backup, does not say whose history it goes on from.
+#[test]
+fn a_master_that_was_left_for_an_unrelated_one_does_not_get_the_replicas_back() {
+    let Some(program) = redis() else { return };
+    let (old, new) = (Server::start(&program, &[]), Server::start(&program, &[]));
+    load(&old, 1, 300);
+    load(&new, 2, 300);
+    let link = Proxy::to(&old.address());
+    let mut relay = Relay::start(&link.address(), "");
+    let replica = Server::start(&program, &[]);
+    replica.follow(&relay.address());
+    assert_same(&old, &[&replica]);
+    link.lead_to(&new.address());
+    link.cut();
+    assert_same(&new, &[&replica]);
+    for restarted in [false, true] {
+        if restarted {
+            relay.restart();
+        }
+        link.lead_to(&old.address());
+        link.cut();
+        let refused = || relay.log().matches("is one that this relay has left").count();
+        wait_for("the refusal", SILENCE, || refused() == 1 + usize::from(restarted));
+        link.lead_to(&new.address());
+        link.cut();
+        load(&new, 3, 100);
+        assert_same(&new, &[&replica]);
+    }
+}
+
+#[test]
+fn a_relay_does_not_follow_itself() {
+    let Some(program) = redis() else { return };
+    let master = Server::start(&program, &[]);
+    load(&master, 1, 100);
+    let relay = Relay::start(&master.address(), "");
+    let replica = Server::start(&program, &[]);
+    replica.follow(&relay.address());
+    assert_same(&master, &[&replica]);
+    let mut client = relay.client();
+    let port = relay.port.to_string();
+    for host in ["127.0.0.1", "localhost", "0.0.0.0", "::ffff:127.0.0.1"] {
+        let error = client.ask(&["REPLICAOF", host, &port]).unwrap_err().to_string();
+        assert!(error.contains("is this relay itself"), "{host}: {error}");
+    }
+    load(&master, 2, 100);
+    assert_same(&master, &[&replica]);
+    assert_eq!(relay.info("replication", "relay_link"), "up");
+    // By a way that no address shows.
+    let around = Proxy::to(&relay.address());
+    client.ask(&["REPLICAOF", "127.0.0.1", &around.port.to_string()]).unwrap();
+    wait_for("the word on it", SILENCE, || relay.log().contains("it is this relay itself; name the server"));
+    client.ask(&["REPLICAOF", "127.0.0.1", &master.port.to_string()]).unwrap();
+    load(&master, 3, 100);
+    assert_same(&master, &[&replica]);
+    assert_eq!(master.number("stats", "sync_full"), 1, "{}", relay.log());
 }
 
 #[test]
@@ -1986,6 +2044,46 @@ fn a_file_that_was_cut_or_emptied_takes_no_guard_away_at_sighup() {
     }
     fs::write(&file, whole.replace("connections = 7", "connections = 8")).unwrap();
     hang_up(&relay, "the configuration is the one of its file now");
+}
+
+/// Whoever starts a relay may tell it to read its configuration again before it has read it once.
+#[test]
+fn a_sighup_at_the_start_ends_no_relay() {
+    let folder = tempfile::tempdir().unwrap();
+    let (config, log) = (folder.path().join("relay.toml"), folder.path().join("log"));
+    assert!(Command::new("mkfifo").arg(&config).status().unwrap().success());
+    let ready = std::os::unix::net::UnixDatagram::bind(folder.path().join("ready")).unwrap();
+    ready.set_read_timeout(Some(SILENCE)).unwrap();
+    let text = format!(
+        "[master]\naddress = '127.0.0.1:1'\n[listen]\naddress = '127.0.0.1:0'\n[spool]\ndirectory = '{}'\n",
+        folder.path().display()
+    );
+    let mut relay = Command::new(relay_program())
+        .arg("--config")
+        .arg(&config)
+        .env("NOTIFY_SOCKET", folder.path().join("ready"))
+        .stderr(fs::File::create(&log).unwrap())
+        .spawn()
+        .unwrap();
+    // Once this is open, the relay waits for the first byte of its configuration.
+    let mut first = fs::OpenOptions::new().write(true).open(&config).unwrap();
+    let signal = |name: &str| {
+        assert!(Command::new("kill").args([name, &relay.id().to_string()]).status().unwrap().success());
+    };
+    signal("-HUP");
+    thread::sleep(Duration::from_millis(100));
+    first.write_all(text.as_bytes()).unwrap();
+    drop(first);
+    let mut said = [0; 64];
+    let count = ready.recv(&mut said).expect("systemd is told that it listens");
+    assert_eq!(&said[..count], b"READY=1");
+    // What was asked for at the start is done then.
+    fs::write(&config, &text).unwrap();
+    wait_for("the second reading", SILENCE, || {
+        fs::read_to_string(&log).unwrap().contains("SIGHUP: the conf")
+    });
+    signal("-TERM");
+    assert!(relay.wait().unwrap().success());
 }
 
 #[test]

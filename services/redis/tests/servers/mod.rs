@@ -293,7 +293,7 @@ impl Drop for Relay {
 
 /// The program under test, or another build of it that OFFPATH_RELAY names. Only tests of its own package have it built;
 /// others take the servers from here.
-fn relay_program() -> PathBuf {
+pub fn relay_program() -> PathBuf {
     if let Some(other) = std::env::var_os("OFFPATH_RELAY") {
         return other.into();
     }
