@@ -240,7 +240,7 @@ async fn session(relay: &Rc<Relay>, followed: &Cell<Option<Instant>>) -> Result<
         return Err(LinkError::Alone);
     }
     relay.tell_waiting();
-    stream(relay, link, out).await
+    stream(relay, link, out, matches!(answer, Psync::Full { .. })).await
 }
 
 /// Waits until there is somebody to follow the master for. A master counts whoever follows it for alive, and waits for
@@ -516,7 +516,13 @@ fn take_in(relay: &Relay, framer: &mut Framer, base: u64) -> Result<bool, LinkEr
     Ok(has_left)
 }
 
-async fn stream(relay: &Rc<Relay>, mut link: MasterLink, mut out: Outgoing) -> Result<(), LinkError> {
+/// Takes the stream; where it `follows_file`, a master that sent that without a length begins it at an acknowledgement.
+async fn stream(
+    relay: &Rc<Relay>,
+    mut link: MasterLink,
+    mut out: Outgoing,
+    follows_file: bool,
+) -> Result<(), LinkError> {
     let mut framer = Framer::new();
     let base = relay.current.borrow().backlog.end();
     relay.current.borrow_mut().boundary = base;
@@ -576,6 +582,14 @@ async fn stream(relay: &Rc<Relay>, mut link: MasterLink, mut out: Outgoing) -> R
                 if relay.settings().config.acknowledge.quorum().is_none() {
                     // Nobody's word is waited for.
                     out.acknowledge(relay);
+                }
+                {
+                    let current = relay.current.borrow();
+                    if follows_file && current.backlog.end() == base && !current.needs_replicas {
+                        // The first one came before the master had noted the end of its file, and replicas that say
+                        // nothing are followed by no other. One that counts its replicas hears those that it counts.
+                        relay.replicated(&current).write(&mut out.bytes);
+                    }
                 }
                 let silent = relay.current.borrow().heard.elapsed();
                 if silent > relay.settings().checked.timeout {

@@ -1909,6 +1909,31 @@ fn who_asks_by_sync_gets_the_stream_and_stands_for_nobody() {
     assert!(!relay.log().contains("it was silent"), "{}", relay.log());
 }
 
+/// A master that sends a file without a length waits for a word before the stream, and nobody here says one.
+#[test]
+fn who_says_nothing_is_not_left_waiting_for_the_stream() {
+    let Some(program) = redis() else { return };
+    let diskless = ["--repl-diskless-sync", "yes", "--repl-timeout", "60"];
+    let master = Server::start(&program, &diskless);
+    load(&master, 1, 100);
+    let first = Relay::start(&master.address(), "");
+    let second = Relay::start(&first.address(), "");
+    let mut silent = TcpStream::connect(second.address()).unwrap();
+    silent.write_all(b"SYNC\r\n").unwrap();
+    wait_for("the file", SILENCE, || second.log().contains("received the file"));
+    master.client().ask(&["SET", "by-sync", "1"]).unwrap();
+    let began = Instant::now();
+    silent.set_read_timeout(Some(SILENCE)).unwrap();
+    let mut found = Vec::new();
+    while !found.windows(7).any(|window| window == b"by-sync") {
+        let mut piece = [0; 4096];
+        let count = silent.read(&mut piece).unwrap_or_else(|error| panic!("{error}: {}", first.log()));
+        assert!(count > 0, "{}", second.log());
+        found.extend_from_slice(&piece[..count]);
+    }
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}: {}", began.elapsed(), first.log());
+}
+
 /// As a client does that captures changes: the file and the stream, and never a word.
 #[test]
 fn who_never_acknowledges_is_served_again_and_again() {
