@@ -279,6 +279,25 @@ mod tests {
     }
 
     #[test]
+    fn who_needs_a_file_that_there_is_no_room_for_is_no_reason_for_a_strict_master() {
+        let relay = relay(Acknowledge::replicas(1));
+        let id = "a".repeat(40).parse().expect("an id");
+        relay.restart(id, 0);
+        replica(&relay, 1, Phase::Waiting);
+        assert!(relay.has_reason_to_follow(true));
+        let full = |at| relay.current.borrow_mut().no_room = at;
+        full(Some(Instant::now()));
+        assert!(!relay.has_reason_to_follow(true));
+        assert!(relay.has_reason_to_follow(false), "any other master loses nothing by it");
+        full(Instant::now().checked_sub(Duration::from_secs(61)));
+        assert!(relay.has_reason_to_follow(true), "there may be room by now");
+        full(Some(Instant::now()));
+        // One that goes on from where it was needs no file.
+        replica_that(&relay, 2, Phase::Online, true).lived.set(Some(Instant::now()));
+        assert!(relay.has_reason_to_follow(true));
+    }
+
+    #[test]
     fn a_strict_master_is_left_as_soon_as_fewer_are_here_than_the_quorum() {
         let relay = relay(Acknowledge::replicas(2));
         let set = |link, needs_replicas| {

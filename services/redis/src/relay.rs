@@ -303,6 +303,8 @@ pub struct Current {
     pub spill: Option<Rc<Spill>>,
     /// The file that a new replica can start from.
     pub spool: Option<Rc<Spool>>,
+    /// When the spool had no room for a file last, unless it had for one since.
+    pub no_room: Option<Instant>,
     /// Whether a file is being fetched beside the stream.
     pub fetching: bool,
     /// Replicas by number.
@@ -356,13 +358,20 @@ impl Current {
         self.failures.get(&(address.to_string(), port)).is_some_and(|failures| failures.count >= FAILURES)
     }
 
-    /// Whether a replica has failed to load its files until just now, so that it cannot be taken for alive. One that asks
-    /// for a place in a history has loaded a file since, and one that follows the stream has loaded this one.
+    /// Whether a replica cannot be taken for alive: it has failed to load its files until just now, or it needs a file and the
+    /// spool had no room for the last one. One that asks for a place in a history has loaded a file since, and one that
+    /// follows the stream has loaded this one.
     pub fn is_failing(&self, replica: &Replica) -> bool {
+        if replica.phase.get() == Phase::Online {
+            return false;
+        }
+        let is_recent = |at: Instant| at.elapsed() < FAILED;
         let failures = self.failures.get(&(replica.address.clone(), replica.port));
-        replica.asked.is_none()
-            && replica.phase.get() != Phase::Online
-            && failures.is_some_and(|failures| failures.count >= FAILURES && failures.last.elapsed() < FAILED)
+        let fails = failures.is_some_and(|failures| failures.count >= FAILURES && is_recent(failures.last));
+        let resumes = replica
+            .asked
+            .is_some_and(|(id, from)| Relay::same_history(self, id, from) && from >= self.backlog.start());
+        replica.asked.is_none() && fails || !resumes && self.no_room.is_some_and(is_recent)
     }
 
     /// Remembers a history that was left for another at offset `end`.
@@ -478,6 +487,7 @@ impl Relay {
             boundary: 1,
             spill: None,
             spool: None,
+            no_room: None,
             fetching: false,
             replicas: BTreeMap::new(),
             acknowledged: 0,

@@ -388,6 +388,7 @@ async fn end_file(relay: &Relay, link: &mut MasterLink, spool: &Spool) -> Result
     spool.end(if received.is_ok() { Stage::Complete } else { Stage::Failed });
     let (_, bytes) = spool.stage();
     if received.is_ok() {
+        relay.current.borrow_mut().no_room = None;
         let format = spool.format().map(|format| format.to_string()).unwrap_or_default();
         log::line(&format!("received the file {format} of offset {}, {bytes} B", spool.offset));
     }
@@ -412,6 +413,7 @@ async fn receive_announcement(link: &mut MasterLink) -> Result<Form, LinkError> 
 
 fn no_room(relay: &Relay, cause: io::Error) -> LinkError {
     count(&relay.counters.spool_failures, 1);
+    relay.current.borrow_mut().no_room = Some(Instant::now());
     LinkError::Spool { directory: relay.settings().config.spool.directory.display().to_string(), cause }
 }
 

@@ -1572,6 +1572,38 @@ fn a_replica_that_loads_no_file_lets_no_strict_master_write() {
     wait_until_writes_are(true, &master, &relay);
 }
 
+/// A relay that has the stream resumes at once, and would count for alive each time that it tried to get a file.
+#[test]
+fn a_spool_without_room_lets_no_strict_master_write() {
+    let Some(program) = redis() else { return };
+    let strict = ["--min-replicas-to-write", "1", "--min-replicas-max-lag", "3600"];
+    let master = Server::start(&program, &[&strict[..], &["--rdbcompression", "no"]].concat());
+    let mut relay = Relay::start(&master.address(), "");
+    let mut replica = Server::start(&program, &[]);
+    replica.follow(&relay.address());
+    wait_until_writes_are(true, &master, &relay);
+    load(&master, 1, 2_000);
+    assert_same(&master, &[&replica]);
+    replica.kill();
+    relay.restart_with_little_room(16);
+    replica.restart();
+    replica.follow(&relay.address());
+    wait_for("the full disk", SILENCE, || relay.log().contains("the relay cannot keep the master's file in"));
+    wait_for("the relay's leave", SILENCE, || relay.info("replication", "relay_link") == "held");
+    let times = || master.number("stats", "sync_full") + master.number("stats", "sync_partial_ok");
+    let (before, began) = (times(), Instant::now());
+    while began.elapsed() < Duration::from_secs(4) {
+        let answer = master.client().ask(&["SET", "probe", "1"]);
+        assert!(answer.is_err_and(|error| error.to_string().contains("NOREPLICAS")), "{}", relay.log());
+        thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(times(), before, "{}", relay.log());
+    // With room it goes on.
+    relay.restart();
+    wait_until_writes_are(true, &master, &relay);
+    assert_same(&master, &[&replica]);
+}
+
 /// Who comes and goes has the master followed once a second at most.
 #[test]
 fn a_relay_that_was_left_alone_does_not_come_back_at_once() {
