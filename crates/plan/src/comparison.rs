@@ -355,7 +355,7 @@ fn contender_in(
     let mut kept = BTreeSet::new();
     for one in &design.alternatives {
         if let Some(own) = &one.device {
-            let reason = format!("it needs {own}: add that to the devices");
+            let reason = format!("it runs on {own} alone");
             left_out.push((one.name.clone(), reason));
             continue;
         }
@@ -645,8 +645,11 @@ impl Joint {
             let (folds, parts) = (&one.settled.folds, base.parts());
             let seen = figures_of(&one.design, &parts, folds, &one.settled.shares, host_load);
             let most = evaluate(&one.design, &parts, folds, false)?.optimal.total;
-            let spared = sparing(&one.design, &parts, folds, most, host_load);
-            Ok((seen, spared.map_or_else(Vec::new, |(_, shares)| shares)))
+            // Where no mix takes any of it none spares it more.
+            let takes_host =
+                (0..parts.len()).any(|index| host_seconds(&folds[index], parts[index].router) > 0.0);
+            let spared = sparing(&one.design, &parts, folds, most, host_load).filter(|_| takes_host);
+            Ok((seen, spared.map_or_else(|| one.settled.shares.clone(), |(_, shares)| shares)))
         });
         let (point, sparing): (Vec<_>, Vec<_>) =
             as_it_is.collect::<Result<Vec<_>, PlanError>>()?.into_iter().unzip();
