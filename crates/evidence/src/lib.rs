@@ -2,7 +2,7 @@
 //!
 //! A [`row`] is a published number with an [`experiment`] that predicts it. A [`mod@bench`] runs
 //! experiments on the profiles, [`judge`] holds the outcome to the row, and [`reproduce()`] does so
-//! for all of them, beside two null models. [`fit()`](fit::fit) fits the profiles' numbers to the rows of
+//! for all of them, beside null models. [`fit()`](fit::fit) fits the profiles' numbers to the rows of
 //! role `fit`.
 
 pub mod bench;

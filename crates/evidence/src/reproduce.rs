@@ -53,7 +53,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// The smaller error of the two null models.
+    /// The smaller error of links alone and of the nearest published row.
     pub fn null_error(&self) -> Option<f64> {
         let nearest = self.null_nearest.as_ref().map(|(error, _)| *error);
         [self.null_links, nearest].into_iter().flatten().reduce(|a, b| if b.abs() < a.abs() { b } else { a })

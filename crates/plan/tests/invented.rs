@@ -68,7 +68,7 @@ fn a_card_of_text_alone_is_planned_and_cross_checked() {
     }
     // Two processors that answer side by side carry more than either.
     let single = plan.alternatives.iter().map(|one| one.rate.value).fold(0.0, f64::max);
-    assert!(plan.optimal.rate.value >= single);
+    assert!(plan.optimal.rate.value > 1.05 * single, "{} and {single}", plan.optimal.rate.value);
     assert!(alone(&plan, "dpa").binding.contains("dpa.cpu"), "{}", alone(&plan, "dpa").binding);
     let (own, shares): (Vec<_>, Vec<f64>) = plan
         .optimal
