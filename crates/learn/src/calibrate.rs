@@ -4,11 +4,13 @@
 use crate::descent::{Found, Model, SCALE, Search, weight};
 use crate::expect::{ExpectError, ToolBench};
 use crate::points::{HoldOut, MeasuredPoint, held_out};
+use crate::posting::followed_requests;
 use crate::run::{RunKind, ToolProgram, ToolRun};
 use offpath_profile::{Number, System};
 use offpath_quantity::{Bytes, Quantity};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::thread::available_parallelism;
 
 /// What is to be learnt from.
 #[derive(Clone, Debug)]
@@ -236,15 +238,29 @@ impl Runs<'_> {
     }
 
     fn of(&self, system: &System, runs: &[ToolRun]) -> Result<Vec<f64>, ExpectError> {
-        let bench = ToolBench::new(system, self.path)?;
-        let predict = |run: &ToolRun| {
-            let expected = bench.expect(run)?;
-            Ok(match run.kind {
-                RunKind::Bandwidth => expected.rate_per_s.max(1e-9).ln(),
-                RunKind::Latency => expected.latency.as_seconds().max(1e-12).ln(),
-            })
+        let predict = |runs: Vec<&ToolRun>| -> Result<Vec<f64>, ExpectError> {
+            let bench = ToolBench::new(system, self.path)?;
+            let of = |run: &ToolRun| {
+                let expected = bench.expect(run)?;
+                Ok(match run.kind {
+                    RunKind::Bandwidth => expected.rate_per_s.max(1e-9).ln(),
+                    RunKind::Latency => expected.latency.as_seconds().max(1e-12).ln(),
+                })
+            };
+            runs.into_iter().map(of).collect()
         };
-        runs.iter().map(predict).collect()
+        // Side by side, dealt out in turn, since neighbours take about as long.
+        let threads = if runs.len() < 8 { 1 } else { available_parallelism().map_or(1, usize::from) };
+        let dealt: Vec<Result<Vec<f64>, ExpectError>> = std::thread::scope(|scope| {
+            let share = |first: usize| runs.iter().skip(first).step_by(threads).collect::<Vec<_>>();
+            let others: Vec<_> =
+                (1..threads).map(|first| scope.spawn(move || predict(share(first)))).collect();
+            let own = predict(share(0));
+            let joined = others.into_iter().map(|other| other.join().expect("a prediction does not panic"));
+            std::iter::once(own).chain(joined).collect()
+        });
+        let dealt: Vec<Vec<f64>> = dealt.into_iter().collect::<Result<_, _>>()?;
+        Ok((0..runs.len()).map(|index| dealt[index % threads][index / threads]).collect())
     }
 }
 
@@ -267,6 +283,11 @@ const LEAST_LINK: f64 = 1.0 / 64.0;
 /// A number is taken where it lowers the cost by this share, and by [`LEAST_GAIN`] at least.
 const GAIN: f64 = 0.05;
 const LEAST_GAIN: f64 = 4.0;
+/// Requests at most that a search from many places follows of runs that differ in their payload alone: of many queue pairs
+/// few payloads are looked at.
+const MOST_SCANNED: u64 = 150_000;
+/// Payloads at least that it looks at of each.
+const LEAST_SCANNED: usize = 3;
 /// A number is fitted where its standard deviation beside the others is at most this share of it.
 const TOLD: f64 = 0.15;
 /// A number is told by itself where its 90% interval reaches no farther than this share on each side.
@@ -324,26 +345,37 @@ pub fn calibrate(request: &CalibrationRequest<'_>) -> Result<Calibration, Calibr
         candidates: &candidates,
         known: RefCell::default(),
     };
-    let targets: Vec<(usize, f64)> = (0..points.len())
-        .filter(|index| !held[*index])
-        .map(|index| {
-            let place = seen.binary_search(&places[index]).expect("it is a fitted point's");
-            (place, points[index].measured.ln())
-        })
-        .collect();
+    let targets_of = |seen: &[usize]| -> Vec<(usize, f64)> {
+        let own = (0..points.len()).filter(|index| !held[*index]);
+        let own = own.filter_map(|index| Some((seen.binary_search(&places[index]).ok()?, index)));
+        own.map(|(place, index)| (place, points[index].measured.ln())).collect()
+    };
+    let targets = targets_of(&seen);
+    // Where many runs are fitted, few that are spread over them say where to look, and all where it ends.
+    let few = spread_over(&seen, &runs);
+    let coarse_model = Runs {
+        base: system,
+        path,
+        runs: few.iter().map(|place| runs[*place].clone()).collect(),
+        candidates: &candidates,
+        known: RefCell::default(),
+    };
+    let coarse_targets = targets_of(&few);
     let (low, high): (Vec<f64>, Vec<f64>) = candidates.iter().map(bounds).unzip();
     let search = Search { model: &model, low: &low, high: &high, points: &targets };
     let start: Vec<f64> = candidates.iter().map(|candidate| logarithm(candidate.number.value)).collect();
-    let start = search.found(start).ok_or(CalibrationError::TooFew { fitted, all: points.len() })?;
-    let moving = moving(&search, &start);
-    let best = select(&search, start, &moving, &candidates);
+    let coarse = Search { model: &coarse_model, low: &low, high: &high, points: &coarse_targets };
+    let too_few = || CalibrationError::TooFew { fitted, all: points.len() };
+    let moving = moving(&search, &search.found(start.clone()).ok_or_else(too_few)?);
+    let (best, free) = select(&coarse, coarse.found(start).ok_or_else(too_few)?, &moving, &candidates);
+    let best = (search.descend(search.found(best.at).ok_or_else(too_few)?, &free), free);
     let menu = Menu::new(&candidates, system, path);
     // The log of each fitted point, by number.
     let names: BTreeSet<&str> = points.iter().map(|point| point.file.as_str()).collect();
     let names: Vec<&str> = names.into_iter().collect();
     let of_log = |index: usize| names.binary_search(&points[index].file.as_str()).expect("it is there");
     let logs: Vec<usize> = (0..points.len()).filter(|index| !held[*index]).map(of_log).collect();
-    let told = tell(&search, best, &moving, &candidates, &menu, &logs)?;
+    let told = tell((&search, &coarse), best, &moving, &candidates, &menu, &logs)?;
     let Told { best, free, covariance, alike, mut kept } = told;
     kept.extend(request.pin.iter().map(|name| KeptNumber {
         name: name.clone(),
@@ -367,6 +399,17 @@ pub fn calibrate(request: &CalibrationRequest<'_>) -> Result<Calibration, Calibr
         }
         variance.max(0.0).sqrt()
     };
+    // One run or log less moves the numbers so little that slopes where all are fitted say what follows.
+    let fitted_at = search.found(best.at.clone()).ok_or_else(too_few)?;
+    let of_fitted: Vec<Vec<f64>> = free.iter().map(|index| search.slope(&fitted_at, *index)).collect();
+    let linear = |at: &[f64]| -> Option<Vec<f64>> {
+        let mut predicted = fitted_at.predicted.clone();
+        for (index, slope) in free.iter().zip(&of_fitted) {
+            let step = at[*index] - fitted_at.at[*index];
+            predicted.iter_mut().zip(slope).for_each(|(predicted, slope)| *predicted += step * slope);
+        }
+        Some(predicted)
+    };
     let without = |leave: &dyn Fn(usize) -> bool| -> Option<Found> {
         let mut rest = Vec::new();
         let mut target = targets.iter();
@@ -381,7 +424,7 @@ pub fn calibrate(request: &CalibrationRequest<'_>) -> Result<Calibration, Calibr
         if rest.len() < free.len().max(2) {
             return None;
         }
-        let search = Search { model: &model, low: &low, high: &high, points: &rest };
+        let search = Search { model: &linear, low: &low, high: &high, points: &rest };
         Some(search.descend(search.found(best.at.clone())?, &free))
     };
     let mut left_out: Vec<Option<f64>> = vec![None; points.len()];
@@ -518,6 +561,25 @@ fn bounds(candidate: &Candidate) -> (f64, f64) {
         // A fact of a data sheet: what a link has at most.
         _ => (logarithm(*value) + LEAST_LINK.ln(), logarithm(*value)),
     }
+}
+
+/// Of runs that differ in their payload alone those that a search from many places can afford, spread over the payloads.
+fn spread_over(seen: &[usize], runs: &[ToolRun]) -> Vec<usize> {
+    let mut alike: BTreeMap<ToolRun, Vec<usize>> = BTreeMap::new();
+    for place in seen {
+        let run = &runs[*place];
+        let key = ToolRun { payload: Bytes::ZERO, cq_moderation: 1, length: None, ..run.clone() };
+        alike.entry(key).or_default().push(*place);
+    }
+    let mut few: Vec<usize> = Vec::new();
+    for (run, mut places) in alike {
+        places.sort_by_key(|place| runs[*place].payload);
+        let afforded = MOST_SCANNED / followed_requests(run.queue_pairs).max(1);
+        let keep = places.len().min(usize::try_from(afforded).unwrap_or(usize::MAX).max(LEAST_SCANNED));
+        few.extend((0..keep).map(|index| places[index * (places.len() - 1) / (keep - 1).max(1)]));
+    }
+    few.sort_unstable();
+    few
 }
 
 /// The candidates that move a fitted point anywhere between their bounds.
@@ -672,7 +734,7 @@ fn nearest(columns: &[&Vec<f64>], own: &[f64], weights: &[f64]) -> (Vec<f64>, f6
 
 /// Which numbers the points tell, which they do not tell apart, and which they do not feel.
 fn tell(
-    search: &Search<'_>,
+    (search, coarse): (&Search<'_>, &Search<'_>),
     (mut best, mut free): (Found, Vec<usize>),
     moving: &[usize],
     candidates: &[Candidate],
@@ -722,7 +784,14 @@ fn tell(
                 free.sort_unstable();
             }
         }
-        best = elsewhere(search, search.descend(best, &free), &free);
+        best = search.descend(best, &free);
+        let there = coarse.found(best.at.clone()).map(|best| elsewhere(coarse, best, &free));
+        let there = there.filter(|there| there.at != best.at).and_then(|there| search.found(there.at));
+        if let Some(there) =
+            there.map(|there| search.descend(there, &free)).filter(|there| there.cost < best.cost)
+        {
+            best = there;
+        }
         slopes = moving.iter().map(|index| (*index, search.slope(&best, *index))).collect();
         weights = self::weights(search, &best);
     }
@@ -1027,4 +1096,35 @@ impl ErrorSummary {
 /// The programs that a run of a name means, for whoever prints one.
 pub fn program_of(run: &ToolRun) -> Option<&'static ToolProgram> {
     crate::run::PROGRAMS.iter().find(|program| program.verb == run.verb && program.kind == run.kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A search from many places looks at every payload of few queue pairs, and of many at the ends at least.
+    #[test]
+    fn what_is_cheap_to_follow_is_looked_at_whole() {
+        let program = ToolProgram::named("ib_read_bw").expect("it is one of perftest's");
+        let mut runs: Vec<ToolRun> = Vec::new();
+        for queue_pairs in [1, 8, 32, 16_384] {
+            let of = |power: u32| ToolRun { queue_pairs, ..program.run(Bytes::new(1 << power)) };
+            runs.extend((1..=12).map(of));
+        }
+        runs.sort();
+        let seen: Vec<usize> = (0..runs.len()).collect();
+        let few = spread_over(&seen, &runs);
+        let payloads = |queue_pairs: u64| -> Vec<u64> {
+            let own = few.iter().map(|place| &runs[*place]).filter(|run| run.queue_pairs == queue_pairs);
+            let mut payloads: Vec<u64> = own.map(|run| run.payload.get()).collect();
+            payloads.sort_unstable();
+            payloads
+        };
+        assert_eq!((payloads(1).len(), payloads(8).len()), (12, 12));
+        for many in [32, 16_384] {
+            let own = payloads(many);
+            assert!((LEAST_SCANNED..12).contains(&own.len()), "{own:?}");
+            assert_eq!((own[0], own[own.len() - 1]), (2, 4096));
+        }
+    }
 }

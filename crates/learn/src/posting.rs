@@ -3,8 +3,7 @@
 //! thread, the queue pairs and the requests in flight let through follows.
 
 use offpath_quantity::Time;
-use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 
 /// What one thread posts, and what its requests meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +37,11 @@ const MOST_REQUESTS: u64 = 40_000;
 /// Requests of one queue pair that are followed: several turns of the usual completions.
 const MOST_OF_ONE: u64 = 1_500;
 
+/// About how many requests a run of so many queue pairs takes to follow.
+pub(crate) fn followed_requests(queue_pairs: u64) -> u64 {
+    queue_pairs.saturating_mul(MOST_OF_ONE).min(MOST_REQUESTS)
+}
+
 struct QueuePair {
     posted: u64,
     seen: u64,
@@ -45,6 +49,38 @@ struct QueuePair {
     in_flight: u64,
     completed: u64,
     busy: bool,
+}
+
+/// Queue pairs that have room for a request, a bit each.
+struct Ready(Vec<u64>);
+
+impl Ready {
+    fn all(count: usize) -> Ready {
+        let mut ready = Ready(vec![0; count.div_ceil(64)]);
+        (0..count).for_each(|index| ready.insert(index));
+        ready
+    }
+
+    fn insert(&mut self, index: usize) {
+        self.0[index / 64] |= 1 << (index % 64);
+    }
+
+    fn remove(&mut self, index: usize) {
+        self.0[index / 64] &= !(1 << (index % 64));
+    }
+
+    /// The first one from a place on.
+    fn from(&self, at: usize) -> Option<usize> {
+        let mut mask = u64::MAX << (at % 64);
+        for (place, word) in self.0.iter().enumerate().skip(at / 64) {
+            let found = word & mask;
+            if found != 0 {
+                return Some(place * 64 + found.trailing_zeros() as usize);
+            }
+            mask = u64::MAX;
+        }
+        None
+    }
 }
 
 impl PostingLoop {
@@ -83,22 +119,29 @@ impl PostingLoop {
         let rest = self.latency.saturating_sub(self.post + self.queue_pair.max(self.station));
         let window = self.window.unwrap_or(u64::MAX);
         let mut station_free = Time::ZERO;
-        let mut free: BinaryHeap<Reverse<(Time, usize)>> = BinaryHeap::new();
+        // Each request keeps its queue pair for the same time, so they are free again in the order in which they began.
+        let mut free: VecDeque<(Time, usize)> = VecDeque::new();
         let mut arriving: VecDeque<(Time, usize)> = VecDeque::new();
         let mut completions: VecDeque<(usize, u64)> = VecDeque::new();
         let mut thread = Some((Time::ZERO, None::<usize>));
-        let mut ready: BTreeSet<usize> = (0..pair.len()).collect();
+        let mut ready = Ready::all(pair.len());
         let mut at = 0usize;
         let batch = usize::try_from(self.poll_batch.max(1)).unwrap_or(usize::MAX);
         while (ended.len() as u64) < total {
             // The thread, queue pairs and completions in the order of their times; equal times in this order.
             let times = [
                 thread.map(|(time, _)| time),
-                free.peek().map(|Reverse((time, _))| *time),
+                free.front().map(|(time, _)| *time),
                 arriving.front().map(|(time, _)| *time),
             ];
-            let next =
-                times.iter().enumerate().filter_map(|(index, time)| time.map(|time| (time, index))).min();
+            let mut next: Option<(Time, usize)> = None;
+            for (index, time) in times.into_iter().enumerate() {
+                if let Some(time) = time
+                    && next.is_none_or(|(least, _)| time < least)
+                {
+                    next = Some((time, index));
+                }
+            }
             let Some((now, which)) = next else { break };
             let mut touched = None;
             match which {
@@ -108,13 +151,13 @@ impl PostingLoop {
                         own.posted += 1;
                         own.waiting += 1;
                         if own.posted == of_one || own.posted - own.seen == depth {
-                            ready.remove(&index);
+                            ready.remove(index);
                         }
                         touched = Some(index);
                     }
                 }
                 1 => {
-                    if let Some(Reverse((_, index))) = free.pop() {
+                    if let Some((_, index)) = free.pop_front() {
                         pair[index].busy = false;
                         touched = Some(index);
                     }
@@ -144,7 +187,7 @@ impl PostingLoop {
                     own.in_flight += 1;
                     own.busy = true;
                     let left = now + self.queue_pair;
-                    free.push(Reverse((left, index)));
+                    free.push_back((left, index));
                     station_free = station_free.max(now) + self.station;
                     arriving.push_back((station_free.max(left) + rest, index));
                 }
@@ -153,14 +196,14 @@ impl PostingLoop {
                 continue;
             }
             // The thread fills the next queue pair that has room, and looks for completions after the last.
-            thread = match ready.range(at..).next() {
+            thread = match ready.from(at) {
                 Some(index) => {
-                    at = *index;
+                    at = index;
                     Some((now + self.post, Some(at)))
                 }
                 None if completions.is_empty() => {
                     at = 0;
-                    ready.first().map(|index| (now + self.post, Some(*index)))
+                    ready.from(0).map(|index| (now + self.post, Some(index)))
                 }
                 None => {
                     at = 0;

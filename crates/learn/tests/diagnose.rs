@@ -222,6 +222,12 @@ fn cases() -> Vec<Case> {
             ..of_system("small TLPs", Cause::MaxPayload, &["host.pcie_mtu=128B"])
         },
         of_run("MTU 256", Cause::PathMtu, |run| run.mtu = Some(Bytes::new(256))),
+        of_run("MTU 1024", Cause::PathMtu, |run| run.mtu = Some(Bytes::new(1024))),
+        of_system("no DDIO", Cause::DdioOff, &["host.ddio=false"]),
+        Case {
+            known: vec!["pcie0.read_requests=64"],
+            ..of_system("small read requests", Cause::MaxReadRequest, &["pcie0.read_request_limit=128B"])
+        },
         of_run("depth 1", Cause::TxDepth, depth::<1>),
         of_run("depth 4", Cause::TxDepth, depth::<4>),
         of_run("one READ", Cause::OutstandingReads, |run| run.outstanding_reads = Some(1)),
@@ -306,8 +312,7 @@ fn each_cause_alone_is_first_with_and_without_heads() {
 #[test]
 fn what_costs_nothing_raises_nothing() {
     for (name, hidden) in [
-        ("small read requests", "pcie0.read_request_limit=128B"),
-        ("no DDIO", "host.ddio=false"),
+        ("small read requests of which any number may be in flight", "pcie0.read_request_limit=128B"),
         ("small TLPs on a wide link", "host.pcie_mtu=256B"),
     ] {
         let case = of_system(name, Cause::MaxReadRequest, &[hidden]);
@@ -321,31 +326,36 @@ fn of_two_causes_both_are_in_the_first_three() {
     let all = cases();
     let of = |name: &str| all.iter().find(|case| case.name == name).expect("a case").clone();
     let pairs = [
-        ("half a link", "round trips"),
-        ("a quarter of a link", "half a clock"),
-        ("a quarter of the ports", "slow accesses"),
-        ("one READ", "one port of two"),
-        ("depth 4", "a quarter of a link"),
-        ("MTU 256", "slow accesses"),
-        ("nothing inline", "a quarter of the ports"),
-        ("half a clock", "one port of two"),
+        ("half a link", "round trips", true),
+        ("a quarter of a link", "half a clock", true),
+        ("a quarter of the ports", "slow accesses", true),
+        ("one READ", "one port of two", true),
+        ("depth 4", "a quarter of a link", true),
+        ("MTU 256", "slow accesses", true),
+        ("nothing inline", "a quarter of the ports", true),
+        ("half a clock", "one port of two", true),
+        ("MTU 1024", "depth 1", true),
+        ("no DDIO", "one port of two", true),
+        ("small read requests", "half a clock", true),
+        ("MTU 1024", "depth 1", false),
     ];
     let mut wrong = Vec::new();
-    for (first, second) in pairs {
+    for (first, second, has_head) in pairs {
         let (one, other) = (of(first), of(second));
         let case = Case {
+            known: [&one.known[..], &other.known[..]].concat(),
             hidden: [&one.hidden[..], &other.hidden[..]].concat(),
             asked: Asked {
                 runs: [&one.asked.runs[..], &other.asked.runs[..]].concat(),
                 bandwidth_times: one.asked.bandwidth_times * other.asked.bandwidth_times,
                 latency_times: one.asked.latency_times * other.asked.latency_times,
-                has_head: true,
+                has_head,
             },
             ..one.clone()
         };
         let diagnosis = found(&case, 13);
         let told = format!(
-            "{first} and {second}: {:?}, together {:?}: {:?}",
+            "{first} and {second}, head {has_head}: {:?}, together {:?}: {:?}",
             diagnosis.verdict,
             diagnosis.explained_together,
             names(&diagnosis)

@@ -70,6 +70,8 @@ fn a_card_is_learnt_written_loaded_and_laid_beside_its_log() {
     check(&tool, &schema("path-as.json"), "path --as");
     let rate = tool["rows"][0]["operations_per_s_mean"].as_f64().expect("a rate");
     assert!((rate * 300e-9 - 1.0).abs() < 0.05, "{rate} is not one in 300 ns");
+    // Without `--mtu` it is that of the logs and not of the base's testbed.
+    assert_eq!((tool["mtu_bytes"].as_u64(), found["mtu_bytes"].as_u64()), (Some(4096), Some(4096)));
     // What somebody has is never replaced.
     let again = offpath(&["calibrate", &one, "--base", "connectx7", "-o", &card]);
     assert_eq!(again.code, 2, "{}", again.stderr);

@@ -270,6 +270,9 @@ declared! {
         read_latency: Time [DELAY],
         /// Time from a write arriving at an idle memory until it is visible.
         write_latency: Time [DELAY],
+        /// Time that an access takes longer where the last-level cache does not serve it; absent where both latencies are
+        /// those of the memory itself.
+        miss_latency: Option<Time> [DELAY],
         /// Bandwidth of reads and writes together.
         bandwidth: BitRate [RATE],
         /// Banks that serve accesses side by side; they are visited only where `ddio` is false.
@@ -280,6 +283,23 @@ declared! {
         bank_read_time: Time [DELAY],
         /// Time that one write keeps a bank.
         bank_write_time: Time [DELAY],
+    }
+}
+
+impl Memory {
+    /// What an access takes longer because the last-level cache does not serve it.
+    fn missing(&self) -> Time {
+        self.miss_latency.filter(|_| !self.ddio).unwrap_or_default()
+    }
+
+    /// Time from a read arriving at the idle memory until its first bytes leave, from wherever it is served.
+    pub fn read_time(&self) -> Time {
+        self.read_latency + self.missing()
+    }
+
+    /// Time from a write arriving at the idle memory until it is visible, wherever it ends.
+    pub fn write_time(&self) -> Time {
+        self.write_latency + self.missing()
     }
 }
 
@@ -366,6 +386,9 @@ declared! {
         completion_header: Bytes [HEADER],
         /// Most bytes that one memory-read TLP asks for.
         read_request_limit: Bytes [PCIE_SIZE],
+        /// Read requests that may be in flight over it at once, which with `read_request_limit` bounds what is read through
+        /// it; absent where nothing is known to bind.
+        read_requests: Option<u64> [MANY],
     }
 }
 

@@ -69,6 +69,8 @@ struct Leg {
     /// Delay since the leg before: its link and the switches between.
     delay: Time,
     station: StationId,
+    /// Where read requests in flight are bounded.
+    reads: Option<StationId>,
     pcie: Pcie,
 }
 
@@ -710,7 +712,8 @@ fn hop_list(
         if let Some(pcie) = &hop.link.pcie {
             let side = if outward { "down" } else { "up" };
             let station = by_name[&format!("{}.{side}", hop.link.name)];
-            hop_list.legs.push(Leg { delay, station, pcie: pcie.clone() });
+            let reads = pcie.read_requests.map(|_| by_name[&format!("{}.reads", hop.link.name)]);
+            hop_list.legs.push(Leg { delay, station, reads, pcie: pcie.clone() });
             delay = Time::ZERO;
         }
         delay += hop.link.delay;
@@ -789,7 +792,7 @@ impl<'r> Build<'r> {
                 let each = Time::from_ps(list.ps() / u64::from(count));
                 self.serve("post (doorbell batch)", cpu, Pick::Any, each, list);
                 self.delay("doorbell to the NIC", doorbell.delay());
-                let fetch = down.delay() + memory.read_latency + up.delay();
+                let fetch = down.delay() + memory.read_time() + up.delay();
                 self.delay("NIC fetches the requests", fetch);
                 for leg in &down.legs {
                     let time = link_rate(&leg.pcie).time_for(leg.pcie.read_request);
@@ -902,11 +905,24 @@ impl<'r> Build<'r> {
         }
     }
 
+    /// So many read requests share a round trip, whatever each asks for up to the limit.
+    fn reads_hop(&self, station: StationId, limit: Bytes, round_trip: Time, requests: u64) -> Hop {
+        // Requests are counted and not bytes, so nearly all of a packet is its header.
+        const REQUEST: Bytes = Bytes::new(1 << 26);
+        let each = round_trip.as_seconds().max(1e-12) / requests.max(1) as f64;
+        let rate = BitRate::from_bits_per_second((REQUEST.get() as f64 * 8.0 / each).round() as u64);
+        Hop { mtu: limit, header: REQUEST, ..self.line_hop(station, Time::ZERO, rate) }
+    }
+
     /// Hops that carry data out of an endpoint's memory as completions, and the delay after them.
     fn fetch_hops(&self, place: Place<'r>, hop_list: &HopList, hops: &mut Vec<Hop>) -> Time {
         for leg in &hop_list.legs {
             let mtu = place.endpoint.memory.pcie_mtu;
             hops.push(pcie_hop(leg, leg.pcie.completion_header, mtu, Time::ZERO, false));
+            if let (Some(station), Some(requests)) = (leg.reads, leg.pcie.read_requests) {
+                let round_trip = hop_list.delay() + place.endpoint.memory.read_time() + hop_list.delay();
+                hops.push(self.reads_hop(station, leg.pcie.read_request_limit, round_trip, requests));
+            }
         }
         hop_list.tail
     }
@@ -973,7 +989,8 @@ impl<'r> Build<'r> {
         release: Option<(usize, Time)>,
         settle: Time,
     ) -> Train {
-        let segment = hops.iter().map(|hop| hop.mtu).filter(|mtu| *mtu < NO_PACKETS).max();
+        let cuts = hops.iter().filter(|hop| hop.mtu < NO_PACKETS && hop.header < hop.mtu);
+        let segment = cuts.map(|hop| hop.mtu).max();
         Train {
             bytes,
             hops,
@@ -1043,7 +1060,7 @@ impl<'r> Build<'r> {
         if self.row.responder == Responder::Changes {
             self.bank(to, true);
         }
-        self.delay("memory read", to.endpoint.memory.read_latency);
+        self.delay("memory read", to.endpoint.memory.read_time());
         let mut hops = vec![self.memory_hop(to, Time::ZERO, false)];
         let tail = self.fetch_hops(to, to.up(), &mut hops);
         self.large_transfer_hop(&mut hops);
@@ -1091,7 +1108,7 @@ impl<'r> Build<'r> {
         self.post(posting, if inline { self.payload } else { Bytes::ZERO });
         if !inline {
             let fetch =
-                self.from.down().delay() + self.from.endpoint.memory.read_latency + self.from.up().delay();
+                self.from.down().delay() + self.from.endpoint.memory.read_time() + self.from.up().delay();
             self.delay("NIC fetches the payload", fetch);
         }
         inline
@@ -1139,7 +1156,7 @@ impl<'r> Build<'r> {
             // A write is over once the last switch has taken it; a message once all of it is in memory.
             let (attached, settle) = match is_received {
                 true => (usize::MAX, Time::ZERO),
-                false => (down.accepted.0, to.endpoint.memory.write_latency),
+                false => (down.accepted.0, to.endpoint.memory.write_time()),
             };
             let tail = deliver_hops(to, down, Time::ZERO, attached, &mut hops);
             hops.push(self.memory_hop(to, tail, !is_received));
@@ -1301,7 +1318,7 @@ impl<'r> Build<'r> {
             let ask = source.stations.hop_list(node, memory);
             self.delay("request to memory", ask.delay());
             self.bank(source, false);
-            self.delay("memory read", source.endpoint.memory.read_latency);
+            self.delay("memory read", source.endpoint.memory.read_time());
             hops.push(self.memory_hop(source, Time::ZERO, false));
             tail = self.fetch_hops(source, source.stations.hop_list(memory, node), &mut hops);
             requests = self.requests(ask);

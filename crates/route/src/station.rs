@@ -172,6 +172,10 @@ pub(crate) fn stations(system: &System) -> Vec<Station> {
         for link in m.links.iter().filter(|link| link.pcie.is_some()) {
             add(wire(format!("{}.up", link.name), "PCIe link, towards the NIC"));
             add(wire(format!("{}.down", link.name), "PCIe link, away from the NIC"));
+            if link.pcie.as_ref().is_some_and(|pcie| pcie.read_requests.is_some()) {
+                let meaning = "read requests in flight on a PCIe link";
+                add(station(format!("{}.reads", link.name), StationKind::Line, meaning));
+            }
         }
         let beside = m.endpoints.iter().map(|e| {
             let is_beside = e.processor.name == e.memory.name;

@@ -3,7 +3,7 @@
 use super::{CalibrateRequest, CalibratedLogAnswer};
 use offpath_learn::LearntNumber;
 use offpath_profile::{Category, Library, Provenance, System, read_text};
-use offpath_quantity::Quantity;
+use offpath_quantity::{Bytes, Quantity};
 use offpath_terminal::failure::Failure;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -82,13 +82,27 @@ fn put(
     Ok(())
 }
 
+/// The network's MTU is what the logs state: a fact, which has no interval.
+fn state_mtu(bed: &mut DocumentMut, mtu: Bytes, source: &str) {
+    let is_network = |item: &toml_edit::Item| {
+        item.get("kind").and_then(|kind| kind.as_str()) == Some("network") && item.get("mtu").is_some()
+    };
+    for (_, item) in bed.iter_mut().filter(|(_, item)| is_network(item)) {
+        let mut number = InlineTable::new();
+        number.insert("value", written(Quantity::Bytes(mtu)));
+        number.insert("source", Value::from(format!("the logs state it; {source}")));
+        number.insert("provenance", Value::from(Provenance::MeasuredHere.name()));
+        item["mtu"] = toml_edit::value(number);
+    }
+}
+
 /// The files of the card that was learnt: the device with its testbed, and a copy of every other file that a number was fitted in.
 pub(super) fn card(
     library: &Library,
     request: &CalibrateRequest,
     system: &System,
     numbers: &[LearntNumber],
-    logs: &[CalibratedLogAnswer],
+    (logs, mtu): (&[CalibratedLogAnswer], Option<Bytes>),
 ) -> Result<Vec<CardFile>, Failure> {
     let mut hasher = crc32fast::Hasher::new();
     logs.iter().for_each(|log| hasher.update(log.crc32.as_bytes()));
@@ -154,6 +168,9 @@ pub(super) fn card(
         .filter(|one| bed.get(one.key.split('.').next().unwrap_or_default()).is_some())
         .collect();
     put(&mut bed, &testbed_file, &of_bed, &source_words)?;
+    if let Some(mtu) = mtu {
+        state_mtu(&mut bed, mtu, &source_words);
+    }
 
     // Hosts and other machines' devices with fitted numbers are files beside it.
     let mut beside = Vec::new();

@@ -13,6 +13,7 @@ use offpath_learn::{
     LearntNumber, LeftAside, MeasuredPoint, PointCollector, RunKind, calibrate as learn, program_of,
 };
 use offpath_logs::LogItem;
+use offpath_quantity::Bytes;
 use offpath_terminal::failure::Failure;
 use offpath_terminal::options::SystemOptions;
 use serde::Serialize;
@@ -82,6 +83,8 @@ pub struct CalibrateAnswer {
     pub held_out_within_80: usize,
     /// Every point with its prediction.
     pub points: Vec<CalibratedPointAnswer>,
+    /// The path MTU that all logs state, which the card's network gets; null where they state none or several.
+    pub mtu_bytes: Option<u64>,
     /// The card as a profile, with what stands beside it.
     #[serde(skip)]
     pub card: Vec<CardFile>,
@@ -256,7 +259,8 @@ pub fn calibrate(request: &CalibrateRequest) -> Result<CalibrateAnswer, Failure>
     })
     .map_err(failed)?;
     let logs = logs(&points);
-    let card = card::card(&library, request, &system, &learnt.numbers, &logs)?;
+    let mtu = stated_mtu(&points);
+    let card = card::card(&library, request, &system, &learnt.numbers, (&logs, mtu))?;
     Ok(CalibrateAnswer {
         schema_version: SCHEMA_VERSION,
         system: SystemAnswer::of(&system),
@@ -275,6 +279,7 @@ pub fn calibrate(request: &CalibrateRequest) -> Result<CalibrateAnswer, Failure>
         repeated_difference: learnt.repeated.into(),
         held_out_within_80: learnt.covered,
         points: of_points(&points, &learnt),
+        mtu_bytes: mtu.map(Bytes::get),
         card,
     })
 }
@@ -290,6 +295,12 @@ fn failed(error: CalibrationError) -> Failure {
         }
     };
     Failure::input(words, help)
+}
+
+/// The path MTU, where every run states the same.
+fn stated_mtu(points: &[MeasuredPoint]) -> Option<Bytes> {
+    let first = points.first()?.run.mtu?;
+    points.iter().all(|point| point.run.mtu == Some(first)).then_some(first)
 }
 
 fn logs(points: &[MeasuredPoint]) -> Vec<CalibratedLogAnswer> {

@@ -98,9 +98,11 @@ impl CalibrateAnswer {
             ]
         });
         text += &screen.table(&["log", "run", "", "error", "roofline"], rows.collect());
+        let mtu = self.mtu_bytes.map(|mtu| format!(" Its network has the logs' MTU, {mtu} B."));
+        let mtu = mtu.unwrap_or_default();
         let names: Vec<&str> = self.card.iter().map(|file| file.name.as_str()).collect();
         text + &format!(
-            "\nThe card: {}. Its numbers say `measured-here`; all others are the base's, carried over.\n",
+            "\nThe card: {}.{mtu} Its numbers say `measured-here`; all others are the base's, carried over.\n",
             names.join(", ")
         )
     }

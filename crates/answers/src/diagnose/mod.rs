@@ -50,10 +50,10 @@ pub struct DiagnoseAnswer {
     pub system: SystemAnswer,
     /// From whom to whom.
     pub path: String,
-    /// `normal`, `held-back-as-stated`, `low`, `high` or `nothing-comparable`.
+    /// `normal`, `held-back-as-stated`, `low`, `slightly-low`, `high` or `nothing-comparable`.
     #[cfg_attr(
         test,
-        schemars(extend("enum" = ["normal", "held-back-as-stated", "low", "high", "nothing-comparable"]))
+        schemars(extend("enum" = ["normal", "held-back-as-stated", "low", "slightly-low", "high", "nothing-comparable"]))
     )]
     pub verdict: &'static str,
     /// The median share of the expected performance; null where no figure can be compared.

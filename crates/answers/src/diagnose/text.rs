@@ -68,6 +68,10 @@ impl DiagnoseAnswer {
                  holds it back: what the log states explains them.\n"
             ),
             "low" => format!("The rows are low: the median is at {median} of what the model expects.\n"),
+            "slightly-low" => format!(
+                "The rows are slightly low: the median is at {median} of what the model expects. Predictions may be off by as much; \
+                 but with the cause below nothing is left but what the rows scatter by.\n"
+            ),
             "high" => format!("The rows are high: the median is at {median} of what the model expects.\n"),
             _ => "No row can be compared with the model.\n".to_string(),
         };

@@ -341,7 +341,7 @@ pub(super) fn variants(
     for times in [1.5, 2.0, 3.0] {
         add(Cause::ProcessorClock, format!("{times} times as long"), CauseChange::ProcessorTimes(times));
     }
-    if hosts().any(|own| own.memory.ddio) {
+    if hosts().any(|own| own.memory.ddio && own.memory.miss_latency.is_some()) {
         add(Cause::DdioOff, "off".to_string(), CauseChange::NoDdio);
     }
     for share in [0.5, 0.4, 0.25, 0.1, 0.05] {

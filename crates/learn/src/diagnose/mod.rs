@@ -39,8 +39,20 @@ const MOST_DEVIATION: f64 = 3.0;
 const SAME: f64 = 0.015;
 /// A second cause explains this share more than the first alone, or leaves no gap.
 const MORE: f64 = 0.1;
+/// The mean of a third of a series is off where it is so many of its standard deviations from none: of 12 thirds of healthy
+/// suites one in thousands.
+const SYSTEMATIC: f64 = 4.0;
+/// Rows of a third at least.
+const LEAST_THIRD: usize = 5;
+/// Rows count as scattering by this at least: figures have as many digits.
+const LEAST_SCATTER: f64 = 0.002;
+/// A small cause is named where rows are left off by no more than this many deviations of their scatter on the mean; rows
+/// that scatter alone are off by 0.8.
+const MOST_LEFT: f64 = 1.0;
 /// What explains less than this share of the gap is not shown as a cause.
 const LEAST_SHARE: f64 = 0.2;
+/// The same of a small gap.
+const LEAST_SMALL_SHARE: f64 = 0.05;
 
 /// A row of a log beside what is expected of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,6 +88,8 @@ pub enum DiagnosisVerdict {
     HeldBackAsStated,
     /// They are lower.
     Low,
+    /// They are lower by less than that, all as one cause would have it.
+    SlightlyLow,
     /// They are higher than the model has any room for.
     High,
     /// No figure can be compared.
@@ -89,6 +103,7 @@ impl DiagnosisVerdict {
             DiagnosisVerdict::Normal => "normal",
             DiagnosisVerdict::HeldBackAsStated => "held-back-as-stated",
             DiagnosisVerdict::Low => "low",
+            DiagnosisVerdict::SlightlyLow => "slightly-low",
             DiagnosisVerdict::High => "high",
             DiagnosisVerdict::Nothing => "nothing-comparable",
         }
@@ -236,18 +251,30 @@ pub fn diagnose(
     let of_stated: Vec<(&Row, f64)> = kept.iter().map(|(row, _, gap)| (*row, *gap)).collect();
     let is_low = is_off(&of_reference, 1.0);
     let is_high = is_off(&of_reference, -1.0);
-    if !is_low && !is_high {
+    if !is_low && !is_high && !is_systematic(&of_reference) {
         diagnosis.verdict = DiagnosisVerdict::Normal;
         return Ok(diagnosis);
     }
     let is_as_stated = !is_off(&of_stated, 1.0) && !is_off(&of_stated, -1.0);
-    diagnosis.verdict = match (is_as_stated, is_low) {
-        (true, _) => DiagnosisVerdict::HeldBackAsStated,
-        (false, true) => DiagnosisVerdict::Low,
-        (false, false) => DiagnosisVerdict::High,
+    let is_stated_apart = of_reference.iter().zip(&of_stated).any(|((_, one), (_, other))| one != other);
+    diagnosis.verdict = match (is_as_stated, is_low, is_high) {
+        (true, _, _) if is_low || is_high || is_stated_apart && !is_systematic(&of_stated) => {
+            DiagnosisVerdict::HeldBackAsStated
+        }
+        (_, true, _) => DiagnosisVerdict::Low,
+        (_, false, true) => DiagnosisVerdict::High,
+        (_, false, false) => DiagnosisVerdict::SlightlyLow,
     };
-    let fit = Fit { rows: chosen(&of_reference), system, path };
-    fit.rank(&variants, &mut bench_of, machine, &mut diagnosis)?;
+    let fit = Fit { rows: chosen(&of_reference), all: &of_reference, system, path };
+    let left = fit.rank(&variants, &mut bench_of, machine, &mut diagnosis)?;
+    // Predictions err by as much as this, too: it counts where one cause leaves nothing but the rows' own scatter.
+    let scatter = scatter(&of_reference);
+    if diagnosis.verdict == DiagnosisVerdict::SlightlyLow && left > MOST_LEFT * scatter {
+        diagnosis.verdict = DiagnosisVerdict::Normal;
+        diagnosis.groups.clear();
+        diagnosis.explained_together = None;
+        return Ok(diagnosis);
+    }
     diagnosis.questions = shape::questions(&all, &diagnosis, system, machine);
     Ok(diagnosis)
 }
@@ -326,15 +353,47 @@ fn is_off(rows: &[(&Row, f64)], direction: f64) -> bool {
     })
 }
 
-/// The rows that a fit looks at, spread over each series.
-fn chosen<'r, 's>(rows: &[(&'r Row<'s>, f64)]) -> Vec<(&'r Row<'s>, f64)> {
-    let mut by_series: Vec<Vec<(&Row, f64)>> = Vec::new();
+/// Rows of each series, in their order.
+fn by_series<'r, 's>(rows: &[(&'r Row<'s>, f64)]) -> Vec<Vec<(&'r Row<'s>, f64)>> {
+    let mut found: Vec<Vec<(&Row, f64)>> = Vec::new();
     for (row, deviation) in rows {
-        match by_series.last_mut() {
+        match found.last_mut() {
             Some(last) if std::ptr::eq(last[0].0.series, row.series) => last.push((row, *deviation)),
-            _ => by_series.push(vec![(row, *deviation)]),
+            _ => found.push(vec![(row, *deviation)]),
         }
     }
+    found
+}
+
+/// What rows scatter by from one to the next, whatever they are off by together: a standard deviation, by the median.
+fn scatter(rows: &[(&Row, f64)]) -> f64 {
+    let mut steps: Vec<f64> = by_series(rows)
+        .iter()
+        .flat_map(|series| series.windows(2).map(|two| (two[1].1 - two[0].1).abs()).collect::<Vec<_>>())
+        .collect();
+    steps.sort_by(f64::total_cmp);
+    // The median of a normal number's size is 0.674 deviations, and a difference scatters by the root of two.
+    steps
+        .get(steps.len() / 2)
+        .map_or(f64::INFINITY, |median| (median / 0.674 / 2f64.sqrt()).max(LEAST_SCATTER))
+}
+
+/// Whether rows are off together by less than the gap: a third of a series by more than its mean scatters.
+fn is_systematic(rows: &[(&Row, f64)]) -> bool {
+    let scatter = scatter(rows);
+    by_series(rows).iter().any(|series| {
+        let third = series.len().div_ceil(3).max(LEAST_THIRD);
+        series.chunks(third).filter(|own| own.len() >= LEAST_THIRD).any(|own| {
+            let count = own.len() as f64;
+            let mean = own.iter().map(|(_, deviation)| deviation).sum::<f64>() / count;
+            mean.abs() > SYSTEMATIC * scatter / count.sqrt()
+        })
+    })
+}
+
+/// The rows that a fit looks at, spread over each series.
+fn chosen<'r, 's>(rows: &[(&'r Row<'s>, f64)]) -> Vec<(&'r Row<'s>, f64)> {
+    let by_series = by_series(rows);
     let each = (MOST_POINTS / by_series.len().max(1)).clamp(1, MOST_OF_SERIES);
     let spread = by_series.into_iter().flat_map(|series| {
         let count = series.len();
@@ -461,6 +520,8 @@ fn deviation(row: &Row, bench: &Benches, changes: &[&CauseChange]) -> Option<f64
 /// Rows to be explained.
 struct Fit<'r, 's> {
     rows: Vec<(&'r Row<'s>, f64)>,
+    /// All rows, of which those are some.
+    all: &'r [(&'r Row<'s>, f64)],
     system: &'r System,
     path: &'r str,
 }
@@ -482,6 +543,14 @@ fn mean_of(deviations: &[f64]) -> f64 {
 impl Fit<'_, '_> {
     fn deviations(&self, bench: &Benches, changes: &[&CauseChange]) -> Option<Vec<f64>> {
         self.rows.iter().map(|(row, _)| deviation(row, bench, changes)).collect()
+    }
+
+    /// Whether changes leave something for another cause, by all rows.
+    fn leaves(&self, changes: &[&CauseChange]) -> bool {
+        let Some(bench) = changed(self.system, self.path, changes) else { return true };
+        let left = self.all.iter().map(|(row, _)| Some((*row, deviation(row, &bench, changes)?)));
+        let Some(left) = left.collect::<Option<Vec<(&Row, f64)>>>() else { return true };
+        is_off(&left, 1.0) || is_off(&left, -1.0) || is_systematic(&left)
     }
 
     /// What logs state and what could hold runs back, as changes of the reference.
@@ -541,7 +610,7 @@ impl Fit<'_, '_> {
         bench_of: &mut [Option<Benches>],
         machine: Option<&Description>,
         diagnosis: &mut Diagnosis,
-    ) -> Result<(), ExpectError> {
+    ) -> Result<f64, ExpectError> {
         let healthy = Benches::new(self.system, self.path)?;
         let base: Vec<f64> =
             self.rows.iter().map(|(_, own)| own.clamp(-MOST_DEVIATION, MOST_DEVIATION)).collect();
@@ -582,13 +651,19 @@ impl Fit<'_, '_> {
             });
         }
         let share = |error: f64| (1.0 - error / error_without).clamp(0.0, 1.0);
+        // Of a small gap most is scatter, which nothing explains.
+        let least_share =
+            if diagnosis.verdict == DiagnosisVerdict::SlightlyLow { LEAST_SMALL_SHARE } else { LEAST_SHARE };
         let mut ranked: Vec<Candidate> =
-            best.into_values().filter(|one| share(one.error) >= LEAST_SHARE).collect();
+            best.into_values().filter(|one| share(one.error) >= least_share).collect();
         ranked.sort_by(|a, b| a.error.total_cmp(&b.error));
         for candidate in &mut ranked {
             candidate.evidence.extend(spoken_for(candidate.cause, machine));
         }
-        self.pair(variants, error_without, &mut ranked, diagnosis);
+        let mut left = ranked.first().map_or(error_without, |one| one.error);
+        if let Some(pair) = self.pair(variants, error_without, &mut ranked, diagnosis) {
+            left = pair;
+        }
         let mut groups: Vec<(Vec<f64>, CauseGroup)> = Vec::new();
         for candidate in ranked {
             let finding = Finding {
@@ -620,7 +695,7 @@ impl Fit<'_, '_> {
                 group
             })
             .collect();
-        Ok(())
+        Ok(left)
     }
 
     /// Where one cause leaves a gap, the two that leave least stand first.
@@ -630,14 +705,12 @@ impl Fit<'_, '_> {
         error_without: f64,
         ranked: &mut Vec<Candidate>,
         diagnosis: &mut Diagnosis,
-    ) {
+    ) -> Option<f64> {
         /// Single causes that a second one is looked for beside.
         const FIRSTS: usize = 5;
-        let Some(least) = ranked.first().map(|one| one.error) else { return };
-        let left: Vec<(&Row, f64)> =
-            self.rows.iter().zip(&ranked[0].deviations).map(|((row, _), left)| (*row, *left)).collect();
-        if !is_off(&left, 1.0) && !is_off(&left, -1.0) {
-            return;
+        let least = ranked.first().map(|one| one.error)?;
+        if !self.leaves(&[&ranked[0].change]) {
+            return None;
         }
         let mut best: Option<(f64, usize, usize)> = None;
         for (index, first) in ranked.iter().take(FIRSTS).enumerate() {
@@ -654,18 +727,11 @@ impl Fit<'_, '_> {
                 }
             }
         }
-        let Some((error, first, second)) = best else { return };
+        let (error, first, second) = best?;
         // A second cause earns its place by what it explains more, or by leaving nothing that would be called a gap.
-        let second_closes = {
-            let changes = [&ranked[first].change, &variants[second].change];
-            let bench = changed(self.system, self.path, &changes);
-            let left = bench.and_then(|bench| self.deviations(&bench, &changes)).unwrap_or_default();
-            let left: Vec<(&Row, f64)> =
-                self.rows.iter().zip(&left).map(|((row, _), left)| (*row, *left)).collect();
-            !left.is_empty() && !is_off(&left, 1.0) && !is_off(&left, -1.0)
-        };
+        let second_closes = !self.leaves(&[&ranked[first].change, &variants[second].change]);
         if (least - error) / error_without < MORE && !second_closes {
-            return;
+            return None;
         }
         diagnosis.explained_together = Some((1.0 - error / error_without).clamp(0.0, 1.0));
         let second = &variants[second];
@@ -680,6 +746,7 @@ impl Fit<'_, '_> {
             let (cause, degree, change) = (second.cause, second.degree.clone(), second.change.clone());
             ranked.insert(1, Candidate { cause, degree, change, deviations, error, evidence });
         }
+        Some(error)
     }
 }
 

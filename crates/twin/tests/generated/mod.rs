@@ -41,7 +41,8 @@ fn count(text: &mut String, key: &str, value: u64) {
 fn link(text: &mut String, draw: &mut Draw, name: &str, between: [&str; 2], wire: bool) {
     let kind = if wire { "wire" } else { "link" };
     let _ = writeln!(text, "[{name}]\nkind = \"{kind}\"\nbetween = [\"{}\", \"{}\"]", between[0], between[1]);
-    number(text, "delay", draw.within(0, 400), "ns");
+    let delay = draw.within(0, 400);
+    number(text, "delay", delay, "ns");
     if !wire {
         number(text, "rate", draw.within(30, 600), "Gbit/s");
         let encoding = draw.one_of(&["0.984615", "0.8", "1"]);
@@ -49,7 +50,12 @@ fn link(text: &mut String, draw: &mut Draw, name: &str, between: [&str; 2], wire
         number(text, "write_header", draw.one_of(&[0, 24, 28]), "B");
         number(text, "read_request", draw.one_of(&[0, 24, 28]), "B");
         number(text, "completion_header", draw.one_of(&[0, 20]), "B");
-        number(text, "read_request_limit", draw.one_of(&[128, 256, 512, 4096]), "B");
+        let limit = draw.one_of(&[128, 256, 512, 4096]);
+        number(text, "read_request_limit", limit, "B");
+        // Of some links read requests in flight are bounded; no draw of its own, so that others stay as they are.
+        if limit > 128 && delay % 4 == 0 {
+            count(text, "read_requests", 1 + delay / 4);
+        }
     }
 }
 
@@ -65,8 +71,12 @@ fn memory(text: &mut String, draw: &mut Draw) {
     let ddio = draw.chance(50);
     let _ = writeln!(text, "ddio = {{ value = {ddio}, {ORIGIN} }}");
     number(text, "capacity", draw.within(1, 64), "GiB");
-    number(text, "read_latency", draw.within(20, 500), "ns");
+    let read_latency = draw.within(20, 500);
+    number(text, "read_latency", read_latency, "ns");
     number(text, "write_latency", draw.within(20, 500), "ns");
+    if read_latency % 2 == 0 {
+        number(text, "miss_latency", read_latency / 2, "ns");
+    }
     number(text, "bandwidth", draw.within(80, 1000), "Gbit/s");
     count(text, "banks", draw.one_of(&[1, 4, 16, 64]));
     number(text, "bank_stride", draw.one_of(&[128, 512, 4096]), "B");
