@@ -329,6 +329,7 @@ impl Study {
         notes.extend(unmeasured(&ready));
         notes.extend(system.mode_note().map(str::to_string));
         notes.extend(open_mechanisms(&design, ask, &system));
+        notes.extend(own_machines(&design, ask)?);
         notes.extend(code.as_ref().and_then(Agreement::warning));
         let without_evidence = ready.iter().flat_map(|one| {
             let unknown = one.compiled.routes().filter(|route| !route.is_published);
@@ -395,6 +396,19 @@ fn unmeasured(ready: &[Ready]) -> Option<String> {
     (!lost.is_empty()).then(|| {
         format!("{} {AS_SHIPPED}: on the system as it is set here they fix no rate", lost.join(" and "))
     })
+}
+
+/// Machines that a card was learnt in and that the design does not run on, since it names others.
+fn own_machines(design: &Design, ask: &Ask<'_>) -> Result<Option<String>, miette::Report> {
+    let device = &design.device;
+    let testbed = ask.setting.testbed.as_ref().or(design.testbed.as_ref());
+    let Some(testbed) = testbed.filter(|testbed| *testbed != device) else { return Ok(None) };
+    Ok(ask.setting.library.brings_testbed(device)?.then(|| {
+        format!(
+            "{device} describes hosts and a network of its own, of which nothing counts in testbed `{testbed}`; `--testbed \
+             {device}` plans on these"
+        )
+    }))
 }
 
 /// What becomes of mechanisms that the evidence leaves open where the user chose one, or set what another takes: a claim

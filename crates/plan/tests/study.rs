@@ -592,3 +592,36 @@ fn a_mode_of_the_card_that_costs_something_is_noted() {
     };
     assert!(noted(Some("embedded-cpu")) && !noted(None));
 }
+
+/// A file that describes a card in a testbed, as `calibrate` writes it, is planned in either testbed, and whoever plans in
+/// another is told that its hosts do not count there.
+#[test]
+fn a_card_that_brings_a_testbed_may_be_planned_in_it() {
+    let library = Library::builtin();
+    let card = library.source(Category::Device, "bluefield2").expect("it ships");
+    let rack = library.source(Category::Testbed, "rack").expect("it ships");
+    let card = card.replacen("\ntestbed = \"rack\"", "", 1);
+    let rack = rack.replacen("name = \"rack\"", "name = \"own\"", 1);
+    let folder = tempfile::tempdir().expect("a directory");
+    let file = folder.path().join("card.toml");
+    std::fs::write(&file, format!("{card}\n{rack}")).expect("written");
+    let file = file.to_str().expect("it is text");
+    let changes = Changes { device: Some(file.to_string()), ..Changes::default() };
+    let design = parse(
+        "[design]\nname = \"d\"\ndevice = \"bluefield2\"\ntestbed = \"rack\"\nmode = \"separated-host\"\n\
+         objective = \"most-throughput\"\nrank_by = \"throughput\"\n[[alternative]]\nname = \"a\"\n\
+         request = [ { read = \"client-soc\", bytes = \"64 B\" } ]\n",
+        &changes,
+    );
+    let of = |testbed: Option<&str>| {
+        let setting = Setting { testbed: testbed.map(str::to_string), ..setting(&[], &[]) };
+        study_of(&design, &changes, &setting).expect("it has a plan")
+    };
+    let is_told =
+        |study: &Study| study.notes.iter().any(|note| note.contains("hosts and a network of its own"));
+    let (elsewhere, own) = (of(None), of(Some(file)));
+    assert_eq!((elsewhere.system.testbed.as_str(), own.system.testbed.as_str()), ("rack", "own"));
+    assert!(is_told(&elsewhere) && !is_told(&own), "{:?} {:?}", elsewhere.notes, own.notes);
+    let rate = |study: &Study| study.checked.plan.optimal.rate.value;
+    assert!((rate(&elsewhere) / rate(&own) - 1.0).abs() < 1e-9, "the same machines by another name");
+}

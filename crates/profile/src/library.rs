@@ -186,6 +186,8 @@ impl Library {
         let device = self.open(Category::Device, request.device, None)?;
         let header = device.require(Category::Device)?;
         let testbed = match (request.testbed, device.header(Category::Testbed), header.word("testbed")) {
+            // A file that describes a device in a testbed is read once, however often it is named.
+            (Some(name), Some(_), _) if name == request.device => device.clone(),
             (Some(name), _, _) => self.open(Category::Testbed, name, None)?,
             (None, Some(_), _) => device.clone(),
             (None, None, Some(name)) => {
@@ -244,6 +246,11 @@ impl Library {
             overlay::counted_at(role, &request.settings, &overlays, &testbed)
         })?;
         Ok(system)
+    }
+
+    /// Whether a device's file describes a testbed too: the machines that it was learnt in or found in.
+    pub fn brings_testbed(&self, device: &str) -> Result<bool, ProfileError> {
+        Ok(self.open(Category::Device, device, None)?.header(Category::Testbed).is_some())
     }
 
     /// The overlays that a device names as mechanisms which the evidence leaves open.
