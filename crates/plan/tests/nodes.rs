@@ -37,7 +37,7 @@ fn a_design_over_every_kind_of_component_plans_and_says_what_binds() {
     let plan = &study.checked.plan;
     let bound = |name: &str| alone(plan, name).binding.clone();
     assert_eq!(bound("one-sided"), "pcie0.up", "as in a design of its own: its slots fill behind the link");
-    assert_eq!(bound("dpa"), "dpa_to_arm.bytes", "256 B over 100 Gbit/s");
+    assert_eq!(bound("dpa"), "dpa_to_arm.loads", "256 B over 100 Gbit/s");
     assert_eq!(bound("near"), "dpa_memory.memory", "256 B over 200 Gbit/s, not the host's memory");
     assert_eq!(bound("stored"), "ssd.requests", "a request a microsecond");
     assert_eq!(bound("filtered"), "regex.total", "4 KiB in and 1 KiB out over 50 Gbit/s");
@@ -85,12 +85,43 @@ fn loads_look_through_the_caches_on_their_way() {
     assert_eq!(own(512), Time::from_ns(5), "the nearest cache holds it");
     // Half of 2 KiB is in 1 KiB of L1, the rest in L2.
     assert_eq!(own(2 << 10), Time::from_ps(22_500));
-    assert_eq!(own(1 << 29).ps().div_ceil(1_000), 299, "all but a share that no cache holds");
+    assert_eq!(own(1 << 29).ps().div_ceil(1_000), 297, "all but a share that no cache holds");
     // The way to the SoC's memory leads through L1 alone.
     assert_eq!(load("dpa-dpa:arm", 1 << 20).ps() / 1_000, 499);
     assert!(load("dpa-dpa:arm", 1 << 20) > own(1 << 20));
-    // And a thread moves its bytes at its own bandwidth beside that.
-    assert_eq!(latency(&router, Verb::Load, "dpa-dpa", 4000, Some(512)), Time::from_ns(5 + 8_000));
+    // Beyond its own caches a thread looks into the SoC's last one, 100 ns sooner than into the memory behind it, as the
+    // SoC's own loads do: 1.5 of 12 MiB are in L2, as much more in L3, the rest there.
+    assert_eq!(own(12 << 20).ps().div_ceil(1_000), 170);
+    assert_eq!(load("arm-arm", 1 << 20), Time::from_ns(30));
+}
+
+/// A thread moves the bytes that its nearest cache holds at that cache's bandwidth, and waits for each line beyond it, for
+/// as many at once as it keeps outstanding.
+#[test]
+fn a_thread_moves_bytes_as_its_outstanding_lines_let_it() {
+    let router = router(&[]);
+    let load = |path: &str, bytes: u64, range: u64| latency(&router, Verb::Load, path, bytes, Some(range));
+    assert_eq!(load("dpa-dpa", 4000, 512), Time::from_ns(8_000), "4 Gbit/s of the nearest cache");
+    assert_eq!(load("dpa-dpa", 1, 512), Time::from_ns(5), "one load takes its latency");
+    // 16 lines in L2: each 35 ns more than in L1, beside 1 KiB from L1.
+    assert_eq!(load("dpa-dpa", 1024, 1 << 20).ps() / 1_000, (5 + 2_043 + 16 * 35) - 1);
+    // The way to the SoC keeps 2 lines outstanding: the first waits, each further one half as long.
+    let router = self::router(&["dpa_l1.capacity=1B"]);
+    let load = |bytes: u64| latency(&router, Verb::Load, "dpa-dpa:arm", bytes, Some(1 << 30)).ps() as f64;
+    let further = (load(1024) - load(64)) / 1e3 - 1920.0;
+    assert!((further / (15.0 * 495.0 / 2.0) - 1.0).abs() < 0.001, "{further}");
+    // Whatever a load asks for, a miss brings whole lines over the way; a store sends what it writes.
+    let demand = |verb: Verb, bytes: u64, station: &str| {
+        let path = router.path("dpa-dpa:arm").expect("it is there");
+        let access = AddressSpread { range: Some(Bytes::new(1 << 30)), ..AddressSpread::UNIFORM };
+        let operation = PathOperation::new(verb, path, Bytes::new(bytes)).accessing(access);
+        let demand = router.route(&operation).expect("it has a route").demand(&router);
+        demand.time.get(&router.station(station).expect("it is there")).copied()
+    };
+    assert_eq!(demand(Verb::Load, 8, "dpa_to_arm.loads"), demand(Verb::Load, 64, "dpa_to_arm.loads"));
+    let stored = |bytes: u64| demand(Verb::Store, bytes, "dpa_to_arm.stores").expect("it binds");
+    assert_eq!(stored(8000).ps().div_ceil(10), stored(800).ps());
+    assert_eq!(demand(Verb::Store, 8, "dpa_to_arm.loads"), None);
 }
 
 #[test]
@@ -264,7 +295,7 @@ fn every_number_of_the_card_moves_the_cost_of_some_route() {
         let remote = ["client-host", "client-arm", "client-store", "client-dpa"];
         let back = ["host-client", "arm-client", "store-client", "dpa-client", "arm-host", "dpa-host:arm"];
         let engines = ["arm-copy", "arm-host-copy", "arm-regex", "store-ssd"];
-        let own = ["dpa-dpa", "dpa-dpa:arm", "dpa-dpa:host"];
+        let own = ["dpa-dpa", "dpa-dpa:arm", "dpa-dpa:host", "arm-arm"];
         for path in [&remote[..], &back, &engines, &own].concat() {
             let path = router.path(path).ok()?;
             for verb in router.verbs(&path) {

@@ -252,11 +252,14 @@ impl Plan<'_> {
             let (processor, memory) = (table.words("processor"), table.words("memory"));
             if !hidden(processor.first()) && !hidden(memory.first()) {
                 let through = table.words("through").values;
+                let last_level_of = table.words("last_level_of").values;
+                let last_level_of = last_level_of.first().filter(|processor| !hidden(processor));
                 let mut reach = Reach {
                     name: self.full(&table.name),
                     processor: self.full(self.meant(processor.first())),
                     memory: self.full(self.meant(memory.first())),
                     through: through.iter().map(|cache| self.full(cache)).collect(),
+                    last_level_of: last_level_of.map(|name| self.full(self.meant(name))),
                     ..Reach::blank()
                 };
                 fill(&mut reach, &self.full(&table.name), table, numbers);
@@ -458,6 +461,9 @@ impl Plan<'_> {
                     memory(table.words("memory").first(), table, "memory")?;
                     for name in &table.words("through").values {
                         named(&[Kind::Cache], "cache", name, table, "through")?;
+                    }
+                    for name in &table.words("last_level_of").values {
+                        known(name, table, "last_level_of")?;
                     }
                 }
                 Kind::LargeTransferLimit => {

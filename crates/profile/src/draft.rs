@@ -116,7 +116,7 @@ const OTHERS: &[(&str, Kind, &[&str])] = &[
     ("dpa_wire", Kind::Wire, &["[\"nic\", \"dpa\"]"]),
     ("dpa_memory_wire", Kind::Wire, &["[\"nic\", \"dpa_memory\"]"]),
     ("dpa_l1", Kind::Cache, &[]),
-    ("dpa_to_soc", Kind::Reach, &["\"dpa\"", "\"soc\"", "[\"dpa_l1\"]"]),
+    ("dpa_to_soc", Kind::Reach, &["\"dpa\"", "\"soc\"", "[\"dpa_l1\"]", "\"soc\""]),
     ("dpa_verbs", Kind::Verbs, &["\"dpa\""]),
     ("regex", Kind::Engine, &["\"soc\"", "\"transform\"", "[\"soc\"]"]),
     ("ssd", Kind::Engine, &["\"soc\"", "\"store\"", "[\"soc\"]"]),

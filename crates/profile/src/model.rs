@@ -223,6 +223,8 @@ declared! {
         capacity: Bytes [SIZE],
         /// Time of a load that it answers.
         latency: Time [DELAY],
+        /// Bandwidth of one thread whose loads it answers, where it is the nearest; absent where nothing is known to bind.
+        thread_bandwidth: Option<BitRate> [RATE],
         /// Bandwidth of all that it answers at once; absent where nothing is known to bind.
         bandwidth: Option<BitRate> [RATE],
     }
@@ -239,14 +241,20 @@ declared! {
         memory: String,
         /// The caches that it looks through, the nearest first.
         through: Vec<String>,
+        /// The processor whose last-level cache stands before the memory, where one does.
+        last_level_of: Option<String>,
     }
     numbers {
         /// Time of a load that no cache answers.
         latency: Time [DELAY],
-        /// Bandwidth of one thread in sequence.
-        thread_bandwidth: BitRate [RATE],
-        /// Bandwidth of all threads together; absent where only the memory's own is known to bind.
-        bandwidth: Option<BitRate> [RATE],
+        /// Bytes that one miss brings.
+        line: Bytes [SIZE],
+        /// Lines in sequence that a thread waits for side by side.
+        outstanding: u64 [MANY],
+        /// Bandwidth of the loads of all threads together; absent where only the memory's own is known to bind.
+        load_bandwidth: Option<BitRate> [RATE],
+        /// Bandwidth of the stores of all threads together; absent where only the memory's own is known to bind.
+        store_bandwidth: Option<BitRate> [RATE],
     }
 }
 

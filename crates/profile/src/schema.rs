@@ -230,6 +230,11 @@ impl Kind {
                             "[\"dpa_l1\"]",
                             "The caches that it looks through, the nearest first; none where left out.",
                         ),
+                        Word::optional(
+                            "last_level_of",
+                            "\"soc\"",
+                            "The processor whose last-level cache stands before the memory, so that loads look there too; none where left out.",
+                        ),
                     ]
                 }
             }

@@ -143,8 +143,8 @@ struct MachineStations {
     engines: Vec<EngineStations>,
     /// Of each cache, where its bandwidth binds.
     caches: Vec<Option<StationId>>,
-    /// Of each way of a processor to a memory, where its bandwidth binds.
-    reaches: Vec<Option<StationId>>,
+    /// Of each way of a processor to a memory, where the bandwidth of its loads binds, and that of its stores.
+    reaches: Vec<[Option<StationId>; 2]>,
     large_transfer_limits: Vec<StationId>,
     /// Where each end of a list of hops is in `hop_lists`: the processors in order, the memories in order, the NIC.
     nodes: Vec<usize>,
@@ -631,6 +631,21 @@ fn reach<'r>(from: &Place<'r>, to: &Place<'_>, path: &Path) -> Result<&'r Reach,
     })
 }
 
+/// The position of a cache of a machine.
+fn cache_of(machine: &Machine, name: &str) -> usize {
+    machine.caches.iter().position(|cache| cache.name == name).expect("a reach names caches of its machine")
+}
+
+/// The cache before a memory, at its far end, and what a load saves that it answers: what one of its own processor saves,
+/// which nears that memory through it. None where the profile does not say how that processor reaches its own memory.
+fn last_level(machine: &Machine, reach: &Reach) -> Option<(usize, Time)> {
+    let processor = reach.last_level_of.as_ref()?;
+    let own = machine.endpoints.iter().find(|one| one.processor.name == *processor)?;
+    let own = machine.reach(processor, &own.memory.name)?;
+    let index = cache_of(machine, own.through.last()?);
+    Some((index, own.latency.saturating_sub(machine.caches[index].latency)))
+}
+
 /// An engine's name as paths write it: without its machine's prefix.
 fn short(engine: &Engine) -> &str {
     engine.name.rsplit('.').next().unwrap_or(&engine.name)
@@ -681,7 +696,14 @@ fn machine_stations(
             })
             .collect(),
         caches: machine.caches.iter().map(|one| one.bandwidth.map(|_| named(&one.name, "bytes"))).collect(),
-        reaches: machine.reaches.iter().map(|one| one.bandwidth.map(|_| named(&one.name, "bytes"))).collect(),
+        reaches: machine
+            .reaches
+            .iter()
+            .map(|one| {
+                let parts = [(one.load_bandwidth, "loads"), (one.store_bandwidth, "stores")];
+                parts.map(|(rate, part)| rate.map(|_| named(&one.name, part)))
+            })
+            .collect(),
         large_transfer_limits: machine
             .large_transfer_limits
             .iter()
@@ -1173,27 +1195,49 @@ impl<'r> Build<'r> {
         self.mark(Mark::Departs);
         self.mark(Mark::Arrives);
         let range = self.access.range.unwrap_or(memory.capacity).get().max(1) as f64;
+        let lines = self.payload.get().div_ceil(reach.line.get());
+        let line_bytes = (lines * reach.line.get()) as f64;
         let (mut answered, mut waited) = (0.0, 0.0);
-        let bytes = self.payload.get() as f64;
         let mut detached = Vec::new();
+        // The share of addresses that a cache answers, and nearer ones do not, for `latency` each.
+        let mut look = |index: usize, latency: Time, bytes: f64| {
+            let cache = &from.at.caches[index];
+            let share = ((cache.capacity.get() as f64 / range).min(1.0) - answered).max(0.0);
+            answered += share;
+            waited += share * latency.ps() as f64;
+            let rate = cache.bandwidth.zip(from.stations.caches[index]).filter(|_| share > 0.0);
+            detached.extend(rate.map(|(rate, station)| ("cache", station, rate, bytes * share)));
+            answered
+        };
+        let mut nearer = 0.0;
+        let mut nearest = None;
         for name in &reach.through {
-            let index = from.at.caches.iter().position(|cache| cache.name == *name);
-            let cache = &from.at.caches[index.expect("a reach names caches of its machine")];
-            let share = (cache.capacity.get() as f64 / range).min(1.0) - answered;
-            if share > 0.0 {
-                answered += share;
-                waited += share * cache.latency.ps() as f64;
-                let rate = cache.bandwidth.zip(self.from.stations.caches[index.unwrap_or_default()]);
-                detached.extend(rate.map(|(rate, station)| ("cache", station, rate, bytes * share)));
-            }
+            let index = cache_of(from.at, name);
+            let cache = &from.at.caches[index];
+            // The nearest gives the thread its bytes, those behind it give whole lines.
+            let bytes = if nearest.is_none() { self.payload.get() as f64 } else { line_bytes };
+            nearest.get_or_insert(cache);
+            nearer = look(index, cache.latency, bytes);
         }
-        waited += (1.0 - answered) * reach.latency.ps() as f64;
-        let beyond = bytes * (1.0 - answered);
-        let own = from.at.reaches.iter().position(|one| one.name == reach.name);
-        let station = own.and_then(|index| from.stations.reaches[index]);
-        detached.extend(reach.bandwidth.zip(station).map(|(rate, station)| ("reach", station, rate, beyond)));
-        detached.push(("memory", self.to.memory().memory, memory.bandwidth, beyond));
-        let time = Time::from_ps(waited.round() as u64) + reach.thread_bandwidth.time_for(self.payload);
+        let mut held = nearer;
+        if let Some((index, saved)) = last_level(from.at, reach) {
+            held = look(index, reach.latency.saturating_sub(saved), line_bytes);
+        }
+        waited += (1.0 - held) * reach.latency.ps() as f64;
+        let index = from.at.reaches.iter().position(|one| one.name == reach.name);
+        let stations = from.stations.reaches[index.expect("it is one of its machine")];
+        let way = match self.row.moves {
+            Moves::ToRequester => (reach.load_bandwidth.zip(stations[0]), line_bytes),
+            // A store sends what it writes.
+            Moves::ToResponder => (reach.store_bandwidth.zip(stations[1]), self.payload.get() as f64),
+        };
+        detached.extend(way.0.map(|(rate, station)| ("reach", station, rate, way.1 * (1.0 - nearer))));
+        detached.push(("memory", self.to.memory().memory, memory.bandwidth, way.1 * (1.0 - held)));
+        let hit = nearest.map_or(0.0, |cache| cache.latency.ps() as f64);
+        let bytes = nearest.and_then(|cache| cache.thread_bandwidth).map(|rate| rate.time_for(self.payload));
+        let bytes = bytes.map_or(0.0, |time| (time.ps() as f64 - hit).max(0.0));
+        let further = lines.saturating_sub(1) as f64 * (waited - hit).max(0.0) / reach.outstanding as f64;
+        let time = Time::from_ps((waited + further + bytes).round() as u64);
         let cpu = from.processor().cpu;
         self.serve(self.row.name, cpu, Pick::Any, time, time);
         for (label, station, rate, bytes) in detached {

@@ -136,6 +136,9 @@ fn nodes(text: &mut String, draw: &mut Draw, at: &str, socs: &[String]) {
             if draw.chance(50) {
                 number(text, "bandwidth", draw.within(50, 2000), "Gbit/s");
             }
+            if draw.chance(50) {
+                number(text, "thread_bandwidth", draw.within(1, 100), "Gbit/s");
+            }
         }
         for reached in std::iter::once("dpa_memory").chain(socs.iter().map(String::as_str)) {
             let through = draw.one_of(&["", "\"dpa_l1\"", "\"dpa_l1\", \"dpa_l2\""]);
@@ -144,9 +147,12 @@ fn nodes(text: &mut String, draw: &mut Draw, at: &str, socs: &[String]) {
                 "[dpa_to_{reached}]\nkind = \"reach\"\nprocessor = \"dpa\"\nmemory = \"{reached}\"\nthrough = [{through}]"
             );
             number(text, "latency", draw.within(50, 2000), "ns");
-            number(text, "thread_bandwidth", draw.within(1, 100), "Gbit/s");
-            if draw.chance(50) {
-                number(text, "bandwidth", draw.within(50, 800), "Gbit/s");
+            number(text, "line", draw.one_of(&[64, 128]), "B");
+            count(text, "outstanding", draw.within(1, 24));
+            for way in ["load_bandwidth", "store_bandwidth"] {
+                if draw.chance(50) {
+                    number(text, way, draw.within(50, 800), "Gbit/s");
+                }
             }
         }
     }
