@@ -341,3 +341,62 @@ fn every_number_of_the_card_moves_the_cost_of_some_route() {
         assert!(still.iter().any(|name| name.ends_with(end)), "`{end}` moves a route, and is here for {why}");
     }
 }
+
+/// A packet costs its processor a time and a time for each byte, between the port and the port.
+#[test]
+fn a_processor_forwards_packets_at_what_they_cost_it() {
+    let carried = |settings: &[&str], bytes: u64| {
+        let router = router(settings);
+        let path = router.path("arm-arm").expect("it is there");
+        let route = router.route(&PathOperation::new(Verb::Forward, path, Bytes::new(bytes)));
+        let route = route.expect("it has a route");
+        let (rate, station) = route.demand(&router).capacity(&router).expect("something binds");
+        (rate, router.stations()[station.index()].name.clone(), route.latency(&router))
+    };
+    let (rate, station, latency) = carried(&[], 1000);
+    assert_eq!((rate.round(), station.as_str()), (30e6, "arm_packets.packets"), "16 cores take 360 ns each");
+    let (_, _, twice) = carried(&["arm_packets.packet_time=400ns"], 1000);
+    assert_eq!(twice - latency, Time::from_ns(200));
+    let (rate, station, slower) = carried(&["arm_packets.byte_rate=5Gbit/s"], 1000);
+    assert_eq!((rate.round(), station.as_str()), ((16.0 / 1800e-9f64).round(), "arm.cpu"));
+    assert_eq!(slower - latency, Time::from_ns(1600 - 160));
+    let router = router(&[]);
+    let refused = |path: &str, bytes: u64| {
+        let path = router.path(path).expect("it is there");
+        router.route(&PathOperation::new(Verb::Forward, path, Bytes::new(bytes))).expect_err("no").to_string()
+    };
+    assert!(
+        refused("arm-arm", 10_000).contains("the largest that a packet carries"),
+        "{}",
+        refused("arm-arm", 10_000)
+    );
+    let why = refused("dpa-dpa", 64);
+    assert!(why.contains("add a table of kind `packets` with `processor = \"dpa\"`"), "{why}");
+    assert!(refused("arm-arm:host", 64).contains("write `arm-arm`"));
+}
+
+/// A card without verbs says so by name, and has what its processors do themselves.
+#[test]
+fn a_port_carries_no_verbs_and_says_so() {
+    let library = Library::builtin();
+    for device in ["liquidio-cn2350", "liquidio-cn2360", "stingray"] {
+        let request = SystemRequest { device, ..SystemRequest::default() };
+        let router = Router::new(&library.load(&request).expect("it loads")).expect("it has routes");
+        for (verb, path) in [
+            (Verb::Read, "client-host"),
+            (Verb::Write, "host-cores"),
+            (Verb::SendDatagram, "cores-client"),
+            (Verb::FetchAndAdd, "client-cores"),
+        ] {
+            let path = router.path(path).expect("its ends are there");
+            let why = router.route(&PathOperation::new(verb, path, Bytes::new(64))).expect_err("it has none");
+            let why = why.to_string();
+            assert!(
+                why.contains("is a port that hands packets to processors") && why.contains(device),
+                "{why}"
+            );
+            assert!(router.paths_of(verb).is_empty(), "{device} lists paths of {verb}");
+        }
+        assert!(!router.paths_of(Verb::Forward).is_empty() && !router.paths_of(Verb::Load).is_empty());
+    }
+}

@@ -140,6 +140,8 @@ declared! {
     pub struct Nic {
         /// The dotted name, as in `nic` or `client.nic`.
         name: String,
+        /// Whether it carries verbs; one that does not is a port that hands packets to processors, and has a `port_rate` alone.
+        carries_verbs: bool,
     }
     numbers {
         /// Network bandwidth in each direction, of all ports together.
@@ -194,6 +196,8 @@ declared! {
         is_host: bool,
         /// What verbs cost it on the NIC of its machine.
         verbs: VerbCosts,
+        /// What it costs to forward packets, where that is known.
+        packets: Option<PacketCosts>,
     }
     numbers {
         /// Processor cores that may issue, handle and compute.
@@ -318,6 +322,22 @@ declared! {
         write_slot_time: Time [DELAY],
         /// How long a message into this endpoint keeps an in-flight slot of the NIC.
         receive_slot_time: Time [DELAY],
+    }
+}
+
+declared! {
+    /// What it costs a processor to take a packet from the port and send it out again.
+    pub struct PacketCosts {
+        /// The dotted name of the table, as in `soc_packets`.
+        name: String,
+    }
+    numbers {
+        /// Processor time of a packet, whatever its size.
+        packet_time: Time [DELAY],
+        /// Rate at which a thread moves the bytes of packets beside that; absent where size is not known to matter.
+        byte_rate: Option<BitRate> [RATE],
+        /// Packets that the NIC hands to all threads of the processor together; absent where nothing is known to bind.
+        packet_rate: Option<OpRate> [OPERATIONS],
     }
 }
 

@@ -208,12 +208,15 @@ fn requests_and_settings_are_refused_with_the_nearest_names() {
             SystemRequest { overlays: vec!["slip"], ..base.clone() },
             &["number that matches `*.encodng`", "did you mean `*.encoding`?"],
         ),
-        (SystemRequest { device: "rack", ..base.clone() }, &["`rack` is a testbed", "known: `bluefield2`"]),
+        (
+            SystemRequest { device: "rack", ..base.clone() },
+            &["`rack` is a testbed", "known: `bluefield1`, `bluefield2`"],
+        ),
         (
             SystemRequest { device: "bluefield4", ..base.clone() },
             &[
-                "did you mean one of `bluefield2`, `bluefield3`?",
-                "`offpath new device my-card --base bluefield2`",
+                "did you mean one of `bluefield1`, `bluefield2`, `bluefield3`?",
+                "`offpath new device my-card --base DEVICE`",
             ],
         ),
         (set("arm.pcie_mtu"), &["no `=`", "soc.pcie_mtu=512B"]),

@@ -7,7 +7,9 @@ use crate::station::{ENGINE_PARTS, Station, StationId, StationKind, inbound_read
 use crate::visit::{
     AddressSpread, Hop, InflightSlots, MOST_ENDPOINTS, MOST_LIMITS, Mark, Pick, Requests, Route, Train, Visit,
 };
-use offpath_profile::{Direction, Endpoint, Engine, EngineWork, Machine, Memory, Pcie, Reach, System};
+use offpath_profile::{
+    Direction, Endpoint, Engine, EngineWork, Machine, Memory, PacketCosts, Pcie, Reach, System,
+};
 use offpath_quantity::{BitRate, Bytes, Time};
 use std::collections::BTreeMap;
 
@@ -55,6 +57,8 @@ impl PathOperation {
 /// The longest message of a reliable connection: the 1 GiB that common NICs report, half of what
 /// InfiniBand allows.
 pub const LONGEST_MESSAGE: Bytes = Bytes::new(1 << 30);
+/// The longest packet that a processor forwards: a jumbo frame of common switches.
+const LONGEST_PACKET: Bytes = Bytes::new(9216);
 /// What a write-combining store buffer sends in one TLP.
 const WRITE_COMBINING: Bytes = Bytes::new(64);
 /// A hop that does not cut its bytes into packets.
@@ -93,6 +97,8 @@ impl HopList {
 #[derive(Clone, Copy, Debug)]
 struct ProcessorStations {
     cpu: StationId,
+    /// Where the packets bind that the NIC hands to all of its threads.
+    packets: Option<StationId>,
 }
 
 /// The stations of one memory.
@@ -538,8 +544,11 @@ impl Router {
                 "joins a processor with itself; name two different ones, or `load` or `store`",
             ));
         }
-        if carrier == Carrier::Processor {
-            reach(&from, &to, path)?;
+        match (carrier, verb) {
+            (Carrier::Processor, Verb::Forward) => drop(packet_costs(&from, &to, path)?),
+            (Carrier::Processor, _) => drop(reach(&from, &to, path)?),
+            (Carrier::Nic, _) => carries_verbs(&from, path).and_then(|()| carries_verbs(&to, path))?,
+            (Carrier::Engine(_), _) => {}
         }
         if verb.row().carriers.contains(&carrier) {
             return Ok(carrier);
@@ -578,6 +587,7 @@ impl Router {
         }
         let carrier = self.carrier(*verb, path)?;
         let (bound, what) = match verb.row().transport {
+            _ if *verb == Verb::Forward => (LONGEST_PACKET, "a packet"),
             Transport::Datagram => (self.system.network.mtu, "a datagram"),
             Transport::Reliable => (LONGEST_MESSAGE, "a message"),
         };
@@ -602,6 +612,7 @@ impl Router {
         match (carrier, verb.row().moves, &path.engine) {
             (Carrier::Nic, Moves::ToRequester, _) => build.fetch(*posting),
             (Carrier::Nic, Moves::ToResponder, _) => build.deliver(*posting),
+            (Carrier::Processor, ..) if *verb == Verb::Forward => build.forward(path)?,
             (Carrier::Processor, ..) => build.touch(path)?,
             (Carrier::Engine(_), _, name) => {
                 let name = name.as_ref().expect("an engine carries what names it");
@@ -627,6 +638,40 @@ fn reach<'r>(from: &Place<'r>, to: &Place<'_>, path: &Path) -> Result<&'r Reach,
         path: path.to_string(),
         reason: format!(
             "needs to know how `{processor}` reaches the memory `{memory}`: add a table of kind `reach` with `processor = \"{processor}\"` and `memory = \"{memory}\"` to the profile"
+        ),
+    })
+}
+
+/// What a packet costs the requester's processor that forwards it.
+fn packet_costs<'r>(from: &Place<'r>, to: &Place<'_>, path: &Path) -> Result<&'r PacketCosts, RouteError> {
+    let processor = &from.endpoint.processor;
+    let no_hops = |reason: String| RouteError::NoHops { path: path.to_string(), reason };
+    if from.endpoint.name != processor.name || to.endpoint.name != processor.name {
+        return Err(no_hops(format!(
+            "names another memory than that of `{0}`, in which packets lie: write `{0}-{0}`",
+            processor.name
+        )));
+    }
+    processor.packets.as_ref().ok_or_else(|| {
+        no_hops(format!(
+            "needs to know what a packet costs `{0}`: add a table of kind `packets` with `processor = \"{0}\"` to the profile",
+            processor.name
+        ))
+    })
+}
+
+/// Refuses what a machine's NIC would have to carry and does not.
+fn carries_verbs(place: &Place<'_>, path: &Path) -> Result<(), RouteError> {
+    let nic = &place.at.nic;
+    if nic.carries_verbs {
+        return Ok(());
+    }
+    Err(RouteError::NoHops {
+        path: path.to_string(),
+        reason: format!(
+            "needs verbs, and `{}` of `{}` is a port that hands packets to processors: `forward` is what it has, or describe a \
+             NIC with `kind = \"nic\"`",
+            nic.name, place.at.device
         ),
     })
 }
@@ -672,7 +717,13 @@ fn machine_stations(
             .collect();
         hop_lists.push(row?);
     }
-    let processors = machine.endpoints.iter().map(|e| ProcessorStations { cpu: named(&e.name, "cpu") });
+    let processors = machine.endpoints.iter().map(|e| {
+        let costs = e.processor.packets.as_ref().filter(|costs| costs.packet_rate.is_some());
+        ProcessorStations {
+            cpu: named(&e.name, "cpu"),
+            packets: costs.map(|costs| named(&costs.name, "packets")),
+        }
+    });
     let memories = machine.all_memories().map(|memory| MemoryStations {
         memory: named(&memory.name, "memory"),
         banks: (!memory.ddio).then(|| named(&memory.name, "banks")),
@@ -1243,6 +1294,45 @@ impl<'r> Build<'r> {
         for (label, station, rate, bytes) in detached {
             self.detached(label, station, Pick::Any, rate.time_for(Bytes::new(bytes.round() as u64)));
         }
+        self.mark(Mark::Acknowledged);
+        Ok(())
+    }
+
+    /// A packet comes in by the port, a thread of the processor handles it, and it goes out by the port.
+    fn forward(&mut self, path: &Path) -> Result<(), RouteError> {
+        let from = self.from;
+        let costs = packet_costs(&from, &self.to, path)?;
+        let (nic, memory, stations) = (&from.at.nic, &from.endpoint.memory, from.processor());
+        let wire = nic.port_rate.time_for(self.payload);
+        self.mark(Mark::Departs);
+        self.serve("receive", from.stations.receive, Pick::Any, wire, wire);
+        for (hops, is_in) in [(from.down(), true), (from.up(), false)] {
+            if nic.carries_verbs {
+                self.pass(from);
+            }
+            for leg in &hops.legs {
+                let headers = leg.pcie.write_header.get() * self.payload.packets(memory.pcie_mtu);
+                let framed = Bytes::new(self.payload.get() + headers);
+                self.detached("packet", leg.station, Pick::Any, link_rate(&leg.pcie).time_for(framed));
+            }
+            self.detached(
+                "memory",
+                self.from.memory().memory,
+                Pick::Any,
+                memory.bandwidth.time_for(self.payload),
+            );
+            self.delay("between port and processor", hops.delay());
+            if is_in {
+                if let (Some(rate), Some(station)) = (costs.packet_rate, stations.packets) {
+                    self.serve("packet handed over", station, Pick::Any, rate.interval(), Time::ZERO);
+                }
+                let bytes = costs.byte_rate.map_or(Time::ZERO, |rate| rate.time_for(self.payload));
+                let time = costs.packet_time + bytes;
+                self.serve(self.row.name, stations.cpu, Pick::Any, time, time);
+            }
+        }
+        self.serve("transmit", from.stations.transmit, Pick::Any, wire, wire);
+        self.mark(Mark::Arrives);
         self.mark(Mark::Acknowledged);
         Ok(())
     }

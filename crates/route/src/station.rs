@@ -182,6 +182,15 @@ pub(crate) fn stations(system: &System) -> Vec<Station> {
                 let threads = StationKind::Cores(processor.threads());
                 add(station(format!("{}.cpu", processor.name), threads, "processor cores"));
             }
+            if let Some(costs) = processor.and_then(|processor| processor.packets.as_ref())
+                && costs.packet_rate.is_some()
+            {
+                add(station(
+                    format!("{}.packets", costs.name),
+                    StationKind::Line,
+                    "packets handed to a processor",
+                ));
+            }
             let Some(memory) = memory else { continue };
             add(station(format!("{}.memory", memory.name), StationKind::Line, "memory bandwidth"));
             if !memory.ddio {

@@ -12,7 +12,7 @@ use offpath_plan::known::{Known, MovedBy, known};
 use offpath_profile::{Endpoint, Machine};
 use offpath_quantity::{Bytes, Time};
 use offpath_route::{
-    AddressSpread, Carrier, Demand, Path, PathOperation, RouteError, Router, StationId, StationKind,
+    AddressSpread, Carrier, Demand, Path, PathOperation, RouteError, Router, StationId, StationKind, Verb,
 };
 use offpath_terminal::options::{doorbells, posting_name};
 use offpath_terminal::output::round;
@@ -97,6 +97,7 @@ impl PathAnswer {
                 }
                 Carrier::Nic => "the requester's program sees the completion",
                 Carrier::Engine(_) => "the engine's program sees that the engine is done",
+                Carrier::Processor if operation.verb == Verb::Forward => "the packet has left the port",
                 Carrier::Processor => "the requester's processor has moved the bytes",
             },
             latency_us,
@@ -169,8 +170,8 @@ impl PathAnswer {
             curve: curve(router, operation)?,
             over_payloads: if bands { over_payloads(router, operation)? } else { Vec::new() },
             ladder: match carrier {
-                Carrier::Processor => ladder(router, operation)?,
-                Carrier::Nic | Carrier::Engine(_) => Vec::new(),
+                Carrier::Processor if operation.verb != Verb::Forward => ladder(router, operation)?,
+                _ => Vec::new(),
             },
             topology: None,
         })

@@ -129,6 +129,16 @@ fn nodes(text: &mut String, draw: &mut Draw, at: &str, socs: &[String]) {
         count(text, "threads_per_core", draw.within(1, 16));
         number(text, "frequency", draw.within(1, 4), "GHz");
         verbs(text, draw, "dpa");
+        if draw.chance(30) {
+            text.push_str("[dpa_packets]\nkind = \"packets\"\nprocessor = \"dpa\"\n");
+            number(text, "packet_time", draw.within(50, 2000), "ns");
+            if draw.chance(50) {
+                number(text, "byte_rate", draw.within(1, 100), "Gbit/s");
+            }
+            if draw.chance(50) {
+                number(text, "packet_rate", draw.within(1, 100), "M/s");
+            }
+        }
         for cache in ["dpa_l1", "dpa_l2"] {
             let _ = writeln!(text, "[{cache}]\nkind = \"cache\"");
             number(text, "capacity", draw.within(1, 4096), "KiB");
