@@ -141,7 +141,10 @@ impl ChoicesAnswer {
                 .replace(" others", if left_out.is_empty() { "" } else { " others" }),
             false => format!("; {} of them are planned", self.planned),
         };
-        lines.push(format!("{made}{left_out}{planned}{gap}"));
+        lines.push(match self.considered {
+            0 => gap.replacen("; ", "choices: ", 1),
+            _ => format!("{made}{left_out}{planned}{gap}"),
+        });
         lines
     }
 }

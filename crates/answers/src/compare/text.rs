@@ -138,12 +138,18 @@ impl CompareAnswer {
             }
             _ => format!("cannot tell: {} is the best {}", named.name, draws(own.best_in_share_of_draws)),
         };
+        let over = own.over_reference.as_ref();
         if self.order_only {
+            let spares = match over {
+                Some(over) if over.freed_host_cores_low_80 > 0.0 => {
+                    "; it can spare the host time, as said below"
+                }
+                _ => "",
+            };
             return format!(
-                "{said}; order only: guesses decide the figures below, so read no number of them"
+                "{said}{spares}; order only: guesses decide the figures below, so read no number of them"
             );
         }
-        let over = own.over_reference.as_ref();
         let change =
             over.and_then(OverReference::change).map_or_else(String::new, |change| format!(", {change}"));
         let freed = over.and_then(OverReference::freed);
