@@ -16,8 +16,8 @@ pub struct ChoicesAnswer {
     pub left_out: Vec<LeftOutAnswer>,
     /// How many of the others are planned: all where they are few, else those that are the best by added-up demands.
     pub planned: usize,
-    /// By how much a deployment that was not looked at may be better than the best that was found, as a share of it; 0 where
-    /// the search has ruled out every one.
+    /// By how much another deployment may be better than the one that is taken, by added-up demands, as a share of it: up to 0.01
+    /// where the first listed of those that are as good is taken, 0 where it is the best.
     pub gap_share: f64,
 }
 
@@ -33,7 +33,8 @@ pub struct ChoiceAnswer {
     pub values: Vec<String>,
     /// The values of the best mix without these; empty where it does without the alternative, null where there is no mix.
     pub next_values: Option<Vec<String>>,
-    /// By how much what is taken is better than that by the goal, in percent; of the whole deployment by added-up demands.
+    /// By how much what is taken is better than that by the goal, in percent; of the whole deployment by added-up demands. Null
+    /// where there is none to compare with, and where what is taken costs nothing of what the goal spares and that does.
     pub better_than_next_percent: Option<f64>,
 }
 
@@ -65,7 +66,11 @@ impl ChoicesAnswer {
             alternative: margin.of.clone(),
             values: margin.taken.clone(),
             next_values: margin.next.as_ref().map(|next| next.values.clone()),
-            better_than_next_percent: margin.next.as_ref().map(|next| next.better_by * 100.0),
+            better_than_next_percent: margin
+                .next
+                .as_ref()
+                .map(|next| next.better_by * 100.0)
+                .filter(|by| by.is_finite()),
         };
         ChoicesAnswer {
             taken: search.for_all.iter().chain(margins).map(choice).collect(),
@@ -79,35 +84,113 @@ impl ChoicesAnswer {
     /// Which values are taken and by how much each is better than what comes next, then what was looked at, a line each.
     pub(crate) fn lines(&self) -> Vec<String> {
         let said = |one: &ChoiceAnswer| {
-            let of = one.alternative.as_ref().map_or("for all".to_string(), |name| format!("of {name}"));
-            let next = match (&one.next_values, one.better_than_next_percent) {
-                (Some(next), Some(by)) => {
-                    let next = if next.is_empty() { "doing without".to_string() } else { next.join(" and ") };
-                    let how = if one.alternative.is_none() { ", by added-up demands" } else { "" };
-                    format!(" ({} over {next}, the next{how})", signed(by, 1))
-                }
-                _ => " (nothing else runs)".to_string(),
+            let of = match &one.alternative {
+                None => "the whole deployment".to_string(),
+                Some(name) => name.clone(),
             };
-            format!("choice: {} {of}: {}{next}", one.choice, one.values.join(" and "))
+            let how = if one.alternative.is_none() { ", by added-up demands" } else { "" };
+            let values = one.values.join(" and ");
+            let Some(next) = &one.next_values else {
+                return format!("choice: {} of {of}: {values}, all that this device runs", one.choice);
+            };
+            let next = if next.is_empty() { format!("doing without {of}") } else { next.join(" and ") };
+            match one.better_than_next_percent {
+                Some(by) if by < 0.0 => format!(
+                    "choice: {} of {of}: {values}, the first listed of those that are as good to a hundredth ({} against \
+                     {next}{how})",
+                    one.choice,
+                    signed(by, 1)
+                ),
+                Some(by) => format!(
+                    "choice: {} of {of}: {values} ({} over the next best, {next}{how})",
+                    one.choice,
+                    signed(by, 1)
+                ),
+                None => format!(
+                    "choice: {} of {of}: {values} (costs nothing of what the goal spares; the next best, {next}, does{how})",
+                    one.choice
+                ),
+            }
         };
         let mut lines: Vec<String> = self.taken.iter().map(said).collect();
         let is_of_all = self.taken.iter().any(|one| one.alternative.is_none());
         let gap = match self.gap_share > 0.0 {
             _ if !is_of_all => String::new(),
             true => format!(
-                "; the search proves that no deployment is better by more than {}",
+                "; no other deployment is better by more than {}, by added-up demands",
                 signed(self.gap_share * 100.0, 1)
             ),
-            false => "; no other deployment is better by added-up demands".to_string(),
+            false => "; no other deployment is better, by added-up demands".to_string(),
         };
+        // Where nothing that runs leaves one open there is nothing to say of them.
+        if self.considered == 0 && lines.is_empty() {
+            return lines;
+        }
         let left_out = match self.left_out.len() {
             0 => String::new(),
             count => format!(", {count} of which this device does not run"),
         };
-        lines.push(format!(
-            "choices make {} alternatives{left_out}; {} are planned{gap}",
-            self.considered, self.planned
-        ));
+        let made = match self.considered {
+            1 => "choices make 1 alternative".to_string(),
+            more => format!("choices make {more} alternatives"),
+        };
+        // Where every one is planned, that is all there is to say.
+        let planned = match self.planned + self.left_out.len() == self.considered {
+            true if self.considered == 1 => String::new(),
+            true => "; all others are planned"
+                .replace(" others", if left_out.is_empty() { "" } else { " others" }),
+            false => format!("; {} of them are planned", self.planned),
+        };
+        lines.push(match self.considered {
+            0 => gap.replacen("; ", "choices: ", 1),
+            _ => format!("{made}{left_out}{planned}{gap}"),
+        });
         lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(alternative: Option<&str>, next: Option<&[&str]>, by: Option<f64>, gap: f64) -> Vec<String> {
+        let names = |all: &[&str]| all.iter().map(ToString::to_string).collect::<Vec<String>>();
+        let taken = ChoiceAnswer {
+            choice: "at".to_string(),
+            alternative: alternative.map(str::to_string),
+            values: names(&["soc"]),
+            next_values: next.map(names),
+            better_than_next_percent: by,
+        };
+        ChoicesAnswer { taken: vec![taken], considered: 2, left_out: vec![], planned: 2, gap_share: gap }
+            .lines()
+    }
+
+    /// What is taken is never said to be the best where another is better, and no share is said of what takes nothing.
+    #[test]
+    fn a_choice_says_what_comes_next() {
+        let one = lines(Some("a"), Some(&["host"]), Some(5.0), 0.0);
+        assert_eq!(one[0], "choice: at of a: soc (+5.0% over the next best, host)");
+        assert!(!one[1].contains("deployment"), "{one:?}");
+        let without = lines(Some("a"), Some(&[]), Some(5.0), 0.0);
+        assert_eq!(without[0], "choice: at of a: soc (+5.0% over the next best, doing without a)");
+        let first = lines(None, Some(&["host"]), Some(-0.5), 0.005);
+        assert!(
+            first[0]
+                .contains("the first listed of those that are as good to a hundredth (-0.5% against host"),
+            "{first:?}"
+        );
+        assert!(
+            first[1].ends_with("no other deployment is better by more than +0.5%, by added-up demands"),
+            "{first:?}"
+        );
+        let free = lines(None, Some(&["host"]), None, 0.0);
+        assert!(
+            free[0].contains("costs nothing of what the goal spares") && !free[0].contains('%'),
+            "{free:?}"
+        );
+        assert!(free[1].ends_with("no other deployment is better, by added-up demands"), "{free:?}");
+        let only = lines(Some("a"), None, None, 0.0);
+        assert_eq!(only[0], "choice: at of a: soc, all that this device runs");
     }
 }

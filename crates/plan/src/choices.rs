@@ -23,6 +23,8 @@ const MOST_SOLVED: usize = 256;
 const MOST_KEPT: usize = 12;
 /// What is taken of an alternative by more than rounding.
 const SHARE: f64 = 1e-6;
+/// By how much the solver's rounding may make one deployment better than itself.
+const ROUNDING: f64 = 1e-6;
 
 /// What a search found.
 #[derive(Clone, Debug)]
@@ -35,7 +37,8 @@ pub struct Search {
     pub left_out: Vec<(String, String)>,
     /// How many of the alternatives of choices are planned on.
     pub kept: usize,
-    /// By how much a deployment that was not looked at may be better, as a share; 0 where every one was ruled out.
+    /// By how much another deployment may be better than what is taken, as a share: up to a hundredth where the first listed of
+    /// those that are as good is taken, more where the search ended before every other was ruled out.
     pub gap: f64,
     /// The choices of the whole deployment, by added-up demands.
     pub for_all: Vec<Margin>,
@@ -123,6 +126,8 @@ struct Searcher<'d> {
     /// The choices of the whole deployment, in the file's order.
     choices: Vec<&'d OpenChoice>,
     all: Vec<Candidates>,
+    /// Linear programs that one question may take.
+    most: usize,
 }
 
 impl Searcher<'_> {
@@ -158,7 +163,7 @@ impl Searcher<'_> {
     fn best_on(&self, one: &Candidates, open: Domains) -> Found {
         let mut best: Option<(f64, Deployment)> = None;
         let mut nodes = vec![(f64::INFINITY, open)];
-        for _ in 0..MOST_SOLVED {
+        for _ in 0..self.most {
             // Of equal bounds the first that was met, so that the order of the file decides.
             let Some(next) =
                 (0..nodes.len()).reduce(|top, at| if nodes[at].0 > nodes[top].0 { at } else { top })
@@ -256,7 +261,7 @@ impl Searcher<'_> {
 }
 
 /// Every value of the choices that settings go by, combined.
-fn systems(design: &Design) -> Result<Vec<Deployment>, miette::Report> {
+pub(crate) fn systems(design: &Design) -> Result<Vec<Deployment>, miette::Report> {
     let mut all = vec![Deployment::new()];
     for choice in design.choices.iter().filter(|choice| choice.in_set) {
         let count = all.len().saturating_mul(choice.values.len());
@@ -283,6 +288,129 @@ fn systems(design: &Design) -> Result<Vec<Deployment>, miette::Report> {
     Ok(all)
 }
 
+/// What of a design runs on its systems.
+struct Looked {
+    all: Vec<Candidates>,
+    /// How many alternatives its choices make.
+    considered: usize,
+    /// Those that run on none of the systems, each with the reason.
+    left_out: Vec<(String, String)>,
+    /// Choices by which no setting of these systems goes: the device has nothing that theirs speak of.
+    not_set: BTreeSet<String>,
+}
+
+/// The choices that settings go by, of which every value makes the same settings.
+fn not_set(design: &Design, sets: &[(Deployment, Vec<String>)]) -> BTreeSet<String> {
+    let without = |of: &Deployment, name: &str| {
+        of.iter().filter(|(own, _)| *own != name).map(|(_, value)| value.clone()).collect::<Vec<String>>()
+    };
+    let is_idle = |name: &str| {
+        sets.iter().all(|(of, set)| {
+            sets.iter().all(|(other, same)| without(of, name) != without(other, name) || set == same)
+        })
+    };
+    let of_sets = design.choices.iter().filter(|choice| choice.in_set && choice.values.len() > 1);
+    of_sets.map(|choice| choice.name.clone()).filter(|name| is_idle(name)).collect()
+}
+
+/// Compiles a design for each of the systems that its settings make.
+fn look(
+    design: &Design,
+    changes: &Changes,
+    setting: &Setting,
+    as_run: &dyn Fn(Design) -> Design,
+) -> Result<Looked, miette::Report> {
+    let (mut all, mut refused) = (Vec::new(), BTreeMap::new());
+    let (mut considered, mut runs) = (BTreeSet::new(), BTreeSet::new());
+    // Why a system is none, and why an alternative without choices of its own does not run on one: what a setting goes by may
+    // make another on which it does.
+    let (mut no_system, mut not_run) = (None, BTreeMap::new());
+    let mut sets: Vec<(Deployment, Vec<String>)> = Vec::new();
+    for of in systems(design)? {
+        let mut own = changes.clone();
+        own.parameters.extend(of.clone());
+        own.only.clone_from(&design.only);
+        let design = as_run(design.changed(&own)?);
+        // What makes the same settings is the same system.
+        let is_known = sets.iter().any(|(_, set)| *set == design.set);
+        sets.push((of.clone(), design.set.clone()));
+        if is_known {
+            continue;
+        }
+        let router = || -> Result<Arc<Router>, miette::Report> {
+            let system = setting
+                .system(&design, &design.device)
+                .map_err(|error| design.about_device(&design.device, error))?;
+            design.check_against(&system)?;
+            Ok(Arc::new(Router::new(&system).map_err(|error| miette::miette!("{error}"))?))
+        };
+        let router = match router() {
+            Ok(router) => router,
+            Err(error) => {
+                no_system.get_or_insert(error);
+                continue;
+            }
+        };
+        let own: Vec<&Alternative> = design.alternatives.iter().filter(|one| one.device.is_none()).collect();
+        let tried = side_by_side(own.len(), |index| make_ready(&design, own[index], router.clone()));
+        let mut ready = Vec::new();
+        for (one, tried) in own.into_iter().zip(tried) {
+            if !one.choices.is_empty() {
+                considered.insert(one.name.clone());
+            }
+            match tried {
+                Ok(tried) => {
+                    runs.extend([one.family.clone(), one.name.clone()]);
+                    ready.push(tried);
+                }
+                Err(error) if one.choices.is_empty() => {
+                    not_run.entry(one.name.clone()).or_insert(error);
+                }
+                Err(error) => {
+                    refused.entry(one.name.clone()).or_insert_with(|| (one.clone(), error.to_string()));
+                }
+            }
+        }
+        if ready.is_empty() {
+            continue;
+        }
+        let folds = ready.iter().map(|one| one.compiled.fold(&one.router)).collect();
+        let names = ready.iter().map(|one| one.alternative.name.clone()).collect();
+        let design = design.with_only(&names);
+        all.push(Candidates { of, design, ready, folds });
+    }
+    not_run.retain(|name, _| !runs.contains(name));
+    if let Some((_, error)) = not_run.pop_first() {
+        return Err(error);
+    }
+    if let Some(error) = no_system.filter(|_| all.is_empty()) {
+        return Err(error);
+    }
+    if let Some((one, reason)) = refused.values().find(|(one, _)| !runs.contains(&one.family)) {
+        return Err(design.about_alternative(
+            one,
+            format!(
+                "`{}` runs on {} with no value of its choices: `{}`: {reason}",
+                one.family, design.device, one.name
+            ),
+            "add a value that this device has, or plan for another device",
+        ));
+    }
+    // A step may go by what no setting does.
+    let not_set = not_set(design, &sets);
+    all.iter_mut().for_each(|one: &mut Candidates| one.of.retain(|name, _| !not_set.contains(name)));
+    Ok(Looked {
+        all,
+        not_set,
+        considered: considered.len(),
+        left_out: refused
+            .into_iter()
+            .filter(|(name, _)| !runs.contains(name))
+            .map(|(name, (_, reason))| (name, reason))
+            .collect(),
+    })
+}
+
 /// Searches the choices that a design leaves open; nothing where it leaves none.
 ///
 /// `as_run` is what is done to the design before it runs on its system, as leaving settings out that it does not have.
@@ -299,56 +427,9 @@ pub fn search(
     if design.choices.is_empty() {
         return Ok(None);
     }
-    let (mut all, mut refused) = (Vec::new(), BTreeMap::new());
-    let (mut considered, mut runs) = (BTreeSet::new(), BTreeSet::new());
-    for of in systems(design)? {
-        let mut own = changes.clone();
-        own.parameters.extend(of.clone());
-        own.only.clone_from(&design.only);
-        let design = as_run(design.changed(&own)?);
-        let system = setting
-            .system(&design, &design.device)
-            .map_err(|error| design.about_device(&design.device, error))?;
-        design.check_against(&system)?;
-        let router = Arc::new(Router::new(&system).map_err(|error| miette::miette!("{error}"))?);
-        let own: Vec<&Alternative> = design.alternatives.iter().filter(|one| one.device.is_none()).collect();
-        let tried = side_by_side(own.len(), |index| make_ready(&design, own[index], router.clone()));
-        let mut ready = Vec::new();
-        for (one, tried) in own.into_iter().zip(tried) {
-            if !one.choices.is_empty() {
-                considered.insert(one.name.clone());
-            }
-            match tried {
-                Ok(tried) => {
-                    runs.insert(one.family.clone());
-                    ready.push(tried);
-                }
-                Err(error) if one.choices.is_empty() => return Err(error),
-                Err(error) => {
-                    refused.entry(one.name.clone()).or_insert_with(|| (one.clone(), error.to_string()));
-                }
-            }
-        }
-        if ready.is_empty() {
-            continue;
-        }
-        let folds = ready.iter().map(|one| one.compiled.fold(&one.router)).collect();
-        let names = ready.iter().map(|one| one.alternative.name.clone()).collect();
-        let design = design.with_only(&names);
-        all.push(Candidates { of, design, ready, folds });
-    }
-    if let Some((one, reason)) = refused.values().find(|(one, _)| !runs.contains(&one.family)) {
-        return Err(design.about_alternative(
-            one,
-            format!(
-                "`{}` runs on {} with no value of its choices: `{}`: {reason}",
-                one.family, design.device, one.name
-            ),
-            "add a value that this device has, or plan for another device",
-        ));
-    }
+    let Looked { all, considered, left_out, not_set } = look(design, changes, setting, as_run)?;
     let choices: Vec<&OpenChoice> = design.choices.iter().filter(|choice| choice.of.is_none()).collect();
-    let searcher = Searcher { choices, all };
+    let searcher = Searcher { choices, all, most: MOST_SOLVED };
     let found = searcher.best(&searcher.open());
     let Some((best, _)) = found.best else {
         // What the plan of all says of why nothing is carried is said better there.
@@ -360,8 +441,14 @@ pub fn search(
     };
     let taken = searcher.first_of_the_best(best);
     let own = searcher.best(&taken).best.map_or(best, |(good, _)| good);
+    let is_used = |choice: &&&OpenChoice| {
+        let alternatives = searcher.all.iter().flat_map(|one| &one.ready).map(|one| &one.alternative);
+        choice.in_set && !not_set.contains(&choice.name)
+            || alternatives.flat_map(|one| &one.choices).any(|own| own.is_for_all && own.name == choice.name)
+    };
     let mut for_all = Vec::new();
-    for choice in &searcher.choices {
+    // What nothing that runs goes by was not chosen.
+    for choice in searcher.choices.iter().filter(is_used) {
         let mut other = searcher.open();
         let value = taken[&choice.name][0].clone();
         other.insert(
@@ -370,11 +457,12 @@ pub fn search(
         );
         let next = searcher.best(&other).best.map(|(good, deployment)| RunnerUp {
             values: deployment.get(&choice.name).cloned().into_iter().collect(),
-            better_by: own / good - 1.0,
+            better_by: by_goodness(design, own, good),
         });
         for_all.push(Margin { choice: choice.name.clone(), of: None, taken: vec![value], next });
     }
-    let gap = (found.bound / best - 1.0).max(0.0);
+    let gap = (found.bound / own - 1.0).max(0.0);
+    let gap = if gap < ROUNDING { 0.0 } else { gap };
     let on = searcher.all.iter().find(|one| {
         one.of.iter().all(|(name, value)| taken.get(name).is_none_or(|values| values.contains(value)))
     });
@@ -389,14 +477,17 @@ pub fn search(
     // What runs on another device takes part in no mix, and is shown beside it.
     let beside = design.alternatives.iter().filter(|one| one.device.is_some()).map(|one| one.name.clone());
     changes.only = Some(kept.into_iter().chain(beside).collect());
-    Ok(Some(Search {
-        changes,
-        considered: considered.len(),
-        left_out: refused.into_iter().map(|(name, (_, reason))| (name, reason)).collect(),
-        kept: count,
-        gap,
-        for_all,
-    }))
+    Ok(Some(Search { changes, considered, left_out, kept: count, gap, for_all }))
+}
+
+/// By how much what is as good as `own` is better than what is as good as `other`; infinite where it costs nothing.
+fn by_goodness(design: &Design, own: f64, other: f64) -> f64 {
+    let is_free = |good: f64| design.objective.load().is_some() && good * solve::LEAST_COST > 0.999;
+    match (is_free(own), is_free(other)) {
+        (true, true) => 0.0,
+        (true, false) => f64::INFINITY,
+        _ => own / other - 1.0,
+    }
 }
 
 /// The alternatives of a deployment that are planned on: all where they are few; else those of the best mix, of the best
@@ -492,7 +583,6 @@ pub(crate) fn margins(
         .map(|one| one.alternative.name.clone())
         .collect();
     let Some((own, _)) = worth(&all) else { return Vec::new() };
-    let is_of_time = design.objective.load().is_some();
     let mut margins = margins_of(design, ready, &mix);
     for margin in &mut margins {
         let others = ready.iter().map(|one| &one.alternative);
@@ -509,9 +599,93 @@ pub(crate) fn margins(
                 .filter(|choice| choice.name == margin.choice)
                 .map(|choice| choice.value.clone())
                 .collect();
-            let better_by = if is_of_time { next / own - 1.0 } else { own / next - 1.0 };
+            let better_by = solve::better_by(design.objective, own, next);
             RunnerUp { values: values.into_iter().collect(), better_by }
         });
     }
     margins
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two ways of serving that bind different stations, with three choices that both go by: mixes of several values carry
+    /// more than any one.
+    fn drawn(goal: &str, draw: &mut dyn FnMut(u64) -> u64) -> Design {
+        let sizes: Vec<String> = (0..3).map(|_| format!("\"{} B\"", 64 + draw(1 << 15))).collect();
+        let (one, other) = (200 + draw(3000), 200 + draw(3000));
+        let text = format!(
+            "[design]\nname = \"drawn\"\ndevice = \"bluefield2\"\ntestbed = \"rack\"\nmode = \"separated-host\"\n{goal}\n\
+             [choose]\nat = [\"host\", \"soc\"]\nto = [\"soc\", \"host\"]\nsize = [{}]\n\
+             [[alternative]]\nname = \"a\"\nrequest = [ {{ send = \"client-{{at}}\", bytes = \"64 B\" }},\n\
+             {{ compute = \"{{at}}\", time = \"{one} ns\" }}, {{ send = \"{{at}}-client\", bytes = \"{{size}}\" }} ]\n\
+             [[alternative]]\nname = \"b\"\nrequest = [ {{ write = \"client-{{to}}\", bytes = \"{{size}}\" }}, \
+             {{ send = \"client-{{at}}\", bytes = \"64 B\" }}, {{ compute = \"{{at}}\", time = \"{other} ns\" }},\n\
+             {{ send = \"{{at}}-client\", bytes = \"64 B\" }} ]\n",
+            sizes.join(", ")
+        );
+        Design::parse(&text, "drawn.toml", std::path::Path::new("."), &Changes::default()).expect("in order")
+    }
+
+    fn searcher(design: &Design, most: usize) -> Searcher<'_> {
+        let setting = Setting::plain(offpath_profile::Library::builtin());
+        let looked = look(design, &Changes::default(), &setting, &|design| design).expect("it compiles");
+        let choices = design.choices.iter().filter(|choice| choice.of.is_none()).collect();
+        Searcher { choices, all: looked.all, most }
+    }
+
+    /// Whatever is not looked at is bounded, and with enough programs the best deployment is found, for every goal.
+    #[test]
+    fn a_search_that_ends_early_bounds_what_it_did_not_look_at() {
+        let mut state = 11u64;
+        let mut draw = |most: u64| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 33) % most
+        };
+        let goals = [
+            "objective = \"most-throughput\"\nrank_by = \"throughput\"",
+            "objective = \"least-host-cpu\"\noffered_load = \"1 M/s\"\nrank_by = \"host-cpu\"",
+            "objective = \"lowest-p99\"\noffered_load = \"1 M/s\"\nrank_by = \"unloaded-latency\"",
+        ];
+        let (mut branched, mut cut) = (0, 0);
+        for round in 0..48 {
+            let design = drawn(goals[round % goals.len()], &mut draw);
+            let full = searcher(&design, MOST_SOLVED);
+            let open = full.open();
+            // Every deployment by itself.
+            let mut deployments = vec![Domains::new()];
+            for (name, values) in &open {
+                let with = |of: &Domains, value: &String| {
+                    let mut with = of.clone();
+                    with.insert(name.clone(), vec![value.clone()]);
+                    with
+                };
+                deployments =
+                    deployments.iter().flat_map(|of| values.iter().map(|value| with(of, value))).collect();
+            }
+            let own = deployments
+                .iter()
+                .filter_map(|one| Some(full.all[0].solved(|alternative| fits(alternative, one))?.0));
+            let best = own.fold(0.0, f64::max);
+            if best == 0.0 {
+                continue;
+            }
+            let found = full.best(&open);
+            let (good, _) = found.best.expect("there is one");
+            assert!((good / best - 1.0).abs() < 1e-6, "{good} of {best}: {}", design.source.1);
+            assert!((found.bound / best - 1.0).abs() < 1e-6, "{} of {best}", found.bound);
+            let relaxed = full.all[0].solved(|alternative| fits(alternative, &open)).expect("it is solved").0;
+            branched += usize::from(relaxed > best * (1.0 + 1e-3));
+            let early = searcher(&design, 1).best(&open);
+            let least = early.best.map_or(0.0, |(good, _)| good);
+            assert!(
+                least <= best * (1.0 + 1e-6) && early.bound >= best * (1.0 - 1e-6),
+                "{least} {}",
+                early.bound
+            );
+            cut += usize::from(early.bound > least * (1.0 + 1e-3));
+        }
+        assert!(branched >= 5 && cut >= 5, "{branched} had to branch, {cut} were left open");
+    }
 }

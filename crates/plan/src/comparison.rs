@@ -5,9 +5,10 @@
 //! them apart: a number that two of them have from one place is drawn once for both, and so is what the design says.
 
 use crate::check::{self, CheckedPlan, Chosen, Settled, plan_and_check};
-use crate::choices::{Margin, Search, margins, search};
+use crate::choices::{self, Margin, Search, margins, search};
 use crate::confidence::{
-    Basis, Drawn, Ends, Mechanism, Ranged, Rest, basis_of, ends_of, least_on, looked_at, rests, together,
+    Basis, Drawn, Ends, Mechanism, Ranged, Rest, Unset, basis_of, ends_of, least_on, looked_at, rests,
+    together,
 };
 use crate::design::{Changes, Design, Objective};
 use crate::factor::{Base, Factor, factors_of};
@@ -51,8 +52,10 @@ pub struct Comparison {
     /// The best device that has processors of its own, at the numbers as they are; none where the devices are all of one
     /// sort.
     pub card: Option<usize>,
-    /// In which share of the draws it beats every one without by a hundredth.
+    /// In which share of the draws that count it beats every one without by a hundredth.
     pub card_best_in: Option<f64>,
+    /// In which share of the draws one of the devices has a plan: which is the best is told of these alone.
+    pub counted_in: f64,
     /// Requests per second at which the host's time is compared: the load that was asked for, else what each of them
     /// carries.
     pub host_load: f64,
@@ -99,13 +102,17 @@ pub struct Contest {
     pub latency_s: Ranged,
     /// How well that is known.
     pub latency_basis: Basis,
-    /// Cores of the host that are busy at the load that is compared, where its mix spares the host most.
+    /// Cores of the host that are busy at the load that is compared, in the mix of [`Contest::sparing`].
     pub host_cores: Ranged,
+    /// The mix that spares the host most at that load, with its shares: by another goal not the best one.
+    pub sparing: Vec<(String, f64)>,
     /// How well that is known.
     pub host_basis: Basis,
-    /// In which share of the draws it beats every other by a hundredth.
+    /// In which share of the draws it has a plan that carries the load that is asked for.
+    pub carried_in: f64,
+    /// In which share of the draws that count it beats every other by a hundredth.
     pub best_in: f64,
-    /// In which share of the draws no other beats it by a hundredth.
+    /// In which share of them no other beats it by a hundredth.
     pub as_good_in: f64,
     /// Its worth over that of the reference; none of the reference itself.
     pub over: Option<DeviceRatio>,
@@ -114,9 +121,10 @@ pub struct Contest {
 /// A device beside the reference.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DeviceRatio {
-    /// Its worth by the design's goal over the reference's.
-    pub ratio: Ranged,
-    /// In which share of the draws it is better by a hundredth.
+    /// Its worth by the design's goal over the reference's; none where the reference takes nothing of what the goal spares,
+    /// so that no ratio says by how much.
+    pub ratio: Option<Ranged>,
+    /// In which share of the draws that count it is better by a hundredth.
     pub better_in: f64,
     /// Cores of the host that it frees.
     pub freed_cores: Ranged,
@@ -131,16 +139,24 @@ pub struct Turn {
     pub at: Quantity,
     /// Its value as it is.
     pub value: Quantity,
-    /// The device that is the best there.
-    pub device: usize,
+    /// The device that is the best there; none where no device carries the load that is asked for.
+    pub device: Option<usize>,
 }
 
-/// What one draw gives of one device.
+/// What one draw gives of one device. Where it does not carry the load that is asked for its worth and the host's time are
+/// not numbers.
 #[derive(Clone, Copy, Debug)]
 struct Figures {
     worth: f64,
     latency_s: f64,
     host_cores: f64,
+}
+
+impl Figures {
+    /// Its worth, where it has one.
+    fn carried(&self) -> Option<f64> {
+        self.worth.is_finite().then_some(self.worth)
+    }
 }
 
 /// A device that is ready to be drawn.
@@ -339,14 +355,26 @@ fn contender_in(
     let mut kept = BTreeSet::new();
     for one in &design.alternatives {
         if let Some(own) = &one.device {
-            let reason = format!("it runs on {own}: name that device to compare it");
+            let reason = format!("it needs {own}: add that to the devices");
             left_out.push((one.name.clone(), reason));
             continue;
         }
-        let alone = design.with_only(&[one.name.clone()].into());
-        match prepare_any(&alone, &setting) {
-            Ok(_) => drop(kept.insert(one.name.clone())),
-            Err(error) => left_out.push((one.name.clone(), error.to_string())),
+        // With one value of what its settings go by it may run where with another it does not.
+        let mut why = None;
+        for of in choices::systems(&design)? {
+            let mut own = changes.clone();
+            own.parameters.extend(of);
+            let alone = as_run(ask.design.changed(&own)?).with_only(&[one.name.clone()].into());
+            match prepare_any(&alone, &setting) {
+                Ok(_) => {
+                    kept.insert(one.name.clone());
+                    break;
+                }
+                Err(error) => drop(why.get_or_insert(error.to_string())),
+            }
+        }
+        if let Some(why) = why.filter(|_| !kept.contains(&one.name)) {
+            left_out.push((one.name.clone(), why));
         }
     }
     let mut contender = Contender {
@@ -355,9 +383,12 @@ fn contender_in(
         other_testbed: false,
         left_out,
         settings_left_out,
-        outcome: Err("no alternative of the design runs on it".to_string()),
+        outcome: Err(String::new()),
     };
     if !design.alternatives.iter().any(|one| kept.contains(&one.name) && one.mixable()) {
+        let why = contender.left_out.iter().map(|(name, reason)| format!("`{name}`: {reason}"));
+        let why = why.collect::<Vec<_>>().join("; ");
+        contender.outcome = Err(format!("no alternative of the design runs on it: {why}"));
         return Ok((contender, None));
     }
     let mut design = design.with_only(&kept);
@@ -448,8 +479,25 @@ fn run(
     Ok(runners)
 }
 
-/// A device's own numbers, its figures at the ends of each, and with all of its user's moved together.
-type AtEnds = (Vec<Factor>, Vec<Ends<Figures>>, Vec<Figures>);
+/// A device at its numbers' ends.
+struct AtEnds {
+    /// Its own numbers.
+    factors: Vec<Factor>,
+    /// Its figures at the ends of each.
+    ends: Vec<Ends<Figures>>,
+    /// With all of the user's moved at once.
+    together: Vec<Figures>,
+    /// Without what is set for this once.
+    unset: Option<Unset<Figures>>,
+}
+
+/// All devices with one number at one value: their worths, where they carry the load that is asked for.
+struct AtValue {
+    number: String,
+    value: Quantity,
+    at: Quantity,
+    worths: Vec<Option<f64>>,
+}
 
 /// The numbers of a device under a mechanism that are drawn, each with its places in the draws.
 type Places = Vec<(Factor, Vec<f64>)>;
@@ -457,13 +505,16 @@ type Places = Vec<(Factor, Vec<f64>)>;
 /// The joint sample of all devices, and each at the ends of each number.
 struct Joint {
     objective: Objective,
-    shared: Shared,
     /// By device, at the numbers as they are.
     point: Vec<Figures>,
-    /// By draw and device; none where the numbers make no plan.
+    /// By device, the shares of the mix that spares the host most.
+    sparing: Vec<Vec<(String, f64)>>,
+    /// By draw and device; none where the numbers make no system.
     draws: Vec<Vec<Option<Figures>>>,
-    /// By device: its own numbers, with its figures at the ends of each.
+    /// By device.
     ends: Vec<AtEnds>,
+    /// Each number that is drawn at either end.
+    at_values: Vec<AtValue>,
 }
 
 /// What one device gives with some numbers moved.
@@ -475,7 +526,7 @@ fn figures(
 ) -> Option<Figures> {
     let moved = base.at(moves).ok()?;
     let parts = base.moved_parts(&moved);
-    figures_of(&runner.design, &parts, &moved.folds, &runner.settled.shares, host_load)
+    Some(figures_of(&runner.design, &parts, &moved.folds, &runner.settled.shares, host_load))
 }
 
 fn figures_of(
@@ -484,29 +535,40 @@ fn figures_of(
     folds: &[crate::Fold],
     held: &[(String, f64)],
     host_load: f64,
-) -> Option<Figures> {
-    let seen = evaluate(design, parts, folds, false).ok()?;
-    Some(Figures {
-        worth: solve::worth(design, parts, folds, &seen.optimal),
-        latency_s: mean_of(held, parts, |index| folds[index].latency),
-        host_cores: host_cores(design, parts, folds, seen.optimal.total, host_load),
-    })
+) -> Figures {
+    let latency_s = mean_of(held, parts, |index| folds[index].latency);
+    match evaluate(design, parts, folds, false) {
+        Ok(seen) => Figures {
+            worth: solve::worth(design, parts, folds, &seen.optimal),
+            latency_s,
+            host_cores: match (0..parts.len())
+                .all(|index| host_seconds(&folds[index], parts[index].router) == 0.0)
+            {
+                true => 0.0,
+                false => sparing(design, parts, folds, seen.optimal.total, host_load)
+                    .map_or(f64::NAN, |(cores, _)| cores),
+            },
+        },
+        // A load that the stations do not carry with these numbers is an answer, as in a plan.
+        Err(_) => Figures { worth: f64::NAN, latency_s, host_cores: f64::NAN },
+    }
 }
 
-/// Cores of the host that are busy at a load, in the mix that spares it most; of a device that carries less than that,
-/// those of as much more of it.
-fn host_cores(design: &Design, parts: &[Part<'_>], folds: &[crate::Fold], most: f64, load: f64) -> f64 {
+/// Cores of the host that are busy at a load, in the mix that spares it most, and the shares of that; of a device that
+/// carries less than that, those of as much more of it.
+fn sparing(
+    design: &Design,
+    parts: &[Part<'_>],
+    folds: &[crate::Fold],
+    most: f64,
+    load: f64,
+) -> Option<(f64, Vec<(String, f64)>)> {
     let of = |index: usize| host_seconds(&folds[index], parts[index].router);
-    if (0..parts.len()).all(|index| of(index) == 0.0) {
-        return 0.0;
-    }
     // A millionth below, so that rounding cannot make it infeasible.
     let carried = load.min(most * (1.0 - 1e-6));
     let sparing = design.seeking(Objective::LeastHostCpu { load: carried });
-    match evaluate(&sparing, parts, folds, false) {
-        Ok(seen) => load * mean_of(&solve::shares(&seen.optimal), parts, of),
-        Err(_) => f64::NAN,
-    }
+    let shares = solve::shares(&evaluate(&sparing, parts, folds, false).ok()?.optimal);
+    Some((load * mean_of(&shares, parts, of), shares))
 }
 
 impl Joint {
@@ -579,17 +641,15 @@ impl Joint {
             };
             (0..lean.len()).map(of).collect::<Vec<_>>()
         });
-        let point: Vec<Figures> = bases
-            .iter()
-            .zip(&lean)
-            .map(|(base, one)| {
-                let folds = &one.settled.folds;
-                let seen = figures_of(&one.design, &base.parts(), folds, &one.settled.shares, host_load);
-                seen.ok_or_else(|| {
-                    miette::miette!("`{}` has no plan on {}", one.design.name, one.design.device)
-                })
-            })
-            .collect::<Result<_, _>>()?;
+        let as_it_is = bases.iter().zip(&lean).map(|(base, one)| {
+            let (folds, parts) = (&one.settled.folds, base.parts());
+            let seen = figures_of(&one.design, &parts, folds, &one.settled.shares, host_load);
+            let most = evaluate(&one.design, &parts, folds, false)?.optimal.total;
+            let spared = sparing(&one.design, &parts, folds, most, host_load);
+            Ok((seen, spared.map_or_else(Vec::new, |(_, shares)| shares)))
+        });
+        let (point, sparing): (Vec<_>, Vec<_>) =
+            as_it_is.collect::<Result<Vec<_>, PlanError>>()?.into_iter().unzip();
         let ends = bases
             .iter()
             .zip(&lean)
@@ -603,20 +663,29 @@ impl Joint {
                 });
                 let ends = ends.into_iter().collect::<Result<Vec<_>, _>>()?;
                 let together = together(&factors, look);
-                Ok((factors, ends, together))
+                // What the design itself sets belongs to its system.
+                let of_design = |name: &str| {
+                    let mut sets = one.design.set.iter();
+                    sets.any(|set| set.split_once('=').is_some_and(|(own, _)| own.trim() == name))
+                };
+                let unset = Unset::look(
+                    &factors,
+                    |factor| !of_design(&factor.id),
+                    |moves| Ok::<_, miette::Report>(look(moves)),
+                )?;
+                Ok(AtEnds { factors, ends, together, unset })
             })
             .collect::<Result<Vec<_>, miette::Report>>()?;
-        Ok(Joint { objective: lean[0].design.objective, shared, point, draws, ends })
+        let at_values = at_values(&shared, &ends, &point, &|index, factor, value| {
+            figures(&bases[index], &[(factor, value)], &lean[index], host_load)
+        });
+        let objective = lean[0].design.objective;
+        Ok(Joint { objective, point, sparing, draws, ends, at_values })
     }
 
     /// Whether a worth is the better one, and by which ratio.
     fn better_by(&self, worth: f64, than: f64) -> f64 {
-        match self.objective {
-            Objective::MostThroughput => worth / than,
-            // Both may need none of the host.
-            _ if worth == than => 1.0,
-            _ => than / worth,
-        }
+        1.0 + solve::better_by(self.objective, worth, than)
     }
 
     /// Whether one beats another by a hundredth.
@@ -639,7 +708,7 @@ impl Joint {
     }
 
     fn contest(&self, index: usize, runner: Runner, checked: CheckedPlan) -> Contest {
-        let (factors, ends, together) = &self.ends[index];
+        let AtEnds { factors, ends, together, unset } = &self.ends[index];
         let rests_on = |figure: &dyn Fn(&Figures) -> f64| -> Vec<Rest> {
             rests(factors, ends, together, figure(&self.point[index]), figure, &[])
         };
@@ -648,8 +717,17 @@ impl Joint {
             shares.iter().any(|(name, share)| *name == one.alternative.name && *share >= 0.05)
         };
         let is_unknown = runner.ready.iter().filter(taken).any(|one| !one.compiled.has_evidence());
-        let least = least_on(runner.ready[0].router.system());
-        let basis = |figure: &dyn Fn(&Figures) -> f64| basis_of(&rests_on(figure), is_unknown).max(least);
+        // What the twin does not confirm is no prediction.
+        let is_doubted = checked.settled.gap.is_some() || !checked.settled.has_settled();
+        let least = least_on(runner.ready[0].router.system()).max(match is_doubted {
+            true => Basis::Weak,
+            false => Basis::Fitted,
+        });
+        let basis = |figure: &dyn Fn(&Figures) -> f64| {
+            let without = unset.as_ref().map(|unset| unset.rests(factors, figure, &[]));
+            let without = without.map_or(Basis::Fitted, |rests| basis_of(&rests, is_unknown));
+            basis_of(&rests_on(figure), is_unknown).max(without).max(least)
+        };
         let latency = |seen: &Figures| seen.latency_s;
         let cores = |seen: &Figures| seen.host_cores;
         Contest {
@@ -657,6 +735,8 @@ impl Joint {
             latency_basis: basis(&latency),
             host_cores: self.ranged(index, FigureKind::Throughput, cores),
             host_basis: basis(&cores),
+            sparing: self.sparing[index].clone(),
+            carried_in: 0.0,
             best_in: 0.0,
             as_good_in: 0.0,
             over: None,
@@ -712,15 +792,17 @@ impl Joint {
             let alike = |other: &usize| own.zip(seen[*other]).is_some_and(|(own, other)| same(&own, &other));
             order.into_iter().find(alike).unwrap_or(index)
         };
-        // Of each draw, each device's worth as a past error may have it; nothing of one without a plan there.
+        // Of each draw, each device's worth as a past error may have it; nothing of one without a plan there. Where nobody
+        // has one nobody is the better.
         let worths: Vec<Vec<Option<f64>>> = self
             .draws
             .iter()
             .enumerate()
             .map(|(draw, seen)| {
-                let of = |index: usize| Some(seen[index]?.worth * errors[first(seen, index)][draw]);
-                (0..seen.len()).map(of).collect()
+                let of = |index: usize| Some(seen[index]?.carried()? * errors[first(seen, index)][draw]);
+                (0..seen.len()).map(of).collect::<Vec<Option<f64>>>()
             })
+            .filter(|draw| draw.iter().any(Option::is_some))
             .collect();
         let beaten = |draw: &[Option<f64>], index: usize, by: usize| match (draw[index], draw[by]) {
             (Some(own), Some(other)) => self.beats(other, own),
@@ -736,17 +818,22 @@ impl Joint {
             let as_good_in =
                 share(&|draw| draw[index].is_some() && !others().any(|other| beaten(draw, index, other)));
             let over = reference.filter(|one| *one != index).map(|other| {
-                let ratios = worths.iter().filter_map(|draw| Some(draw[index]? / draw[other]?));
-                let ratios = ratios.filter(|ratio| ratio.is_finite()).map(|ratio| (ratio, f64::INFINITY));
-                let value = self.point[index].worth / self.point[other].worth;
+                let ratio = |own: f64, other: f64| if own == other { 1.0 } else { own / other };
+                let ratios = worths.iter().filter_map(|draw| Some(ratio(draw[index]?, draw[other]?)));
+                let ratios: Vec<(f64, f64)> = ratios.map(|ratio| (ratio, f64::INFINITY)).collect();
+                let value = ratio(self.point[index].worth, self.point[other].worth);
+                // Beside nothing there is no ratio, in the plan or in a draw.
+                let is_told = value.is_finite() && ratios.iter().all(|(ratio, _)| ratio.is_finite());
                 DeviceRatio {
-                    ratio: Ranged::of(value, &Widened::new(ratios.collect(), &[])),
+                    ratio: is_told.then(|| Ranged::of(value, &Widened::new(ratios, &[]))),
                     better_in: share(&|draw| beaten(draw, other, index)),
                     freed_cores: self.freed(index, other, ask.seed, &contenders, &at),
                 }
             });
+            let carried = worths.iter().filter(|draw| draw[index].is_some()).count();
             if let Ok(own) = &mut contenders[at[index]].outcome {
                 (own.best_in, own.as_good_in, own.over) = (best_in, as_good_in, over);
+                own.carried_in = carried as f64 / self.draws.len().max(1) as f64;
             }
         }
         let is_mixed = !plain.is_empty() && !cards.is_empty();
@@ -762,6 +849,7 @@ impl Joint {
             best: best.map(|index| at[index]),
             card: card.map(|index| at[index]),
             card_best_in,
+            counted_in: worths.len() as f64 / self.draws.len().max(1) as f64,
             host_load,
             turns,
             notes,
@@ -799,39 +887,75 @@ impl Joint {
         Ranged::of(value, &Widened::new(freed, &[]))
     }
 
-    /// The numbers at an end of whose interval another device is the best, those of the first device first.
+    /// The numbers at an end of whose interval another device is the best or none carries the load, those of the first device
+    /// first.
     fn turns(&self, best: usize, at: &[usize]) -> Vec<Turn> {
-        let mut found = Vec::new();
-        for shared in self.shared.factors.iter().filter(|factor| Drawn::of(factor) != Drawn::Held) {
-            for side in 0..2 {
-                let mut value = None;
-                let worths: Vec<f64> = (0..at.len())
-                    .map(|index| {
-                        let (factors, ends, _) = &self.ends[index];
-                        let own = factors.iter().position(|own| {
-                            self.shared.of(index, own).is_some_and(|known| known.id == shared.id)
-                        });
-                        let seen = own.and_then(|own| ends[own].sides()[side]);
-                        if let Some((at, _)) = seen {
-                            value = Some(*at);
-                        }
-                        seen.map_or(self.point[index].worth, |(_, seen)| seen.worth)
-                    })
-                    .collect();
-                let other = (0..at.len()).find(|other| self.beats(worths[*other], worths[best]));
-                let first = other.map(|first| {
-                    (first..at.len()).fold(first, |top, one| {
-                        if self.better_by(worths[one], worths[top]) > 1.0 { one } else { top }
-                    })
-                });
-                if let (Some(device), Some(end)) = (first, value) {
-                    let device = at[device];
-                    found.push(Turn { number: shared.id.clone(), at: end, value: shared.value, device });
+        let turn = |one: &AtValue| {
+            let better = |own: usize, than: usize| match (one.worths[own], one.worths[than]) {
+                (Some(own), Some(than)) => self.better_by(own, than),
+                (own, _) => {
+                    if own.is_some() {
+                        f64::INFINITY
+                    } else {
+                        0.0
+                    }
                 }
-            }
-        }
-        found
+            };
+            let top = (0..at.len()).reduce(|top, one| if better(one, top) > 1.0 { one } else { top })?;
+            let device = match (one.worths[top], one.worths[best]) {
+                (None, _) => None,
+                (Some(_), None) => Some(at[top]),
+                (Some(own), Some(known)) if self.beats(own, known) => Some(at[top]),
+                _ => return None,
+            };
+            Some(Turn { number: one.number.clone(), at: one.at, value: one.value, device })
+        };
+        self.at_values.iter().filter_map(turn).collect()
     }
+}
+
+/// Every device with one shared number at one value, at either end of each that is drawn: where one of them is none that
+/// far, all are looked at where it is one.
+fn at_values(
+    shared: &Shared,
+    ends: &[AtEnds],
+    point: &[Figures],
+    figures: &dyn Fn(usize, &Factor, Quantity) -> Option<Figures>,
+) -> Vec<AtValue> {
+    let mut found = Vec::new();
+    for factor in shared.factors.iter().filter(|factor| Drawn::of(factor) != Drawn::Held) {
+        for side in 0..2 {
+            // Of each device that has the number, its own with what was seen there.
+            let own: Vec<Option<(&Factor, Option<&(Quantity, Figures)>)>> = ends
+                .iter()
+                .enumerate()
+                .map(|(index, one)| {
+                    let is_it =
+                        |own: &Factor| shared.of(index, own).is_some_and(|known| known.id == factor.id);
+                    let at = one.factors.iter().position(is_it)?;
+                    Some((&one.factors[at], one.ends[at].sides()[side]))
+                })
+                .collect();
+            let seen: Vec<Quantity> =
+                own.iter().flatten().filter_map(|(_, seen)| seen.map(|(value, _)| *value)).collect();
+            // Where one of them is no system with any other value, none is compared there.
+            if seen.is_empty() || own.iter().flatten().any(|(_, seen)| seen.is_none()) {
+                continue;
+            }
+            let far = |value: &Quantity| (value.base() - factor.value.base()).abs();
+            let nearest =
+                seen.iter().copied().reduce(|near, one| if far(&one) < far(&near) { one } else { near });
+            let at = nearest.expect("there is one");
+            let worth = |(index, own): (usize, &Option<(&Factor, Option<&(Quantity, Figures)>)>)| match own {
+                None => point[index].carried(),
+                Some((_, Some((value, seen)))) if *value == at => seen.carried(),
+                Some((factor, _)) => figures(index, factor, at)?.carried(),
+            };
+            let worths = own.iter().enumerate().map(worth).collect();
+            found.push(AtValue { number: factor.id.clone(), value: factor.value, at, worths });
+        }
+    }
+    found
 }
 
 /// What readers of a comparison may take for something else.

@@ -392,11 +392,12 @@ fn best(design: &Design, problem: &MixProblem, gains: bool) -> Result<Solution, 
     })
 }
 
+/// What costs less than so many seconds costs nothing, and has a goodness too.
+pub(crate) const LEAST_COST: f64 = 1e-12;
+
 /// How good the best mix of a problem's activities is by the design's goal, the more the better, without any preference among
 /// those that are nearly as good: an upper bound of every mix of some of them.
 pub(crate) fn goodness(design: &Design, problem: &MixProblem) -> Option<(f64, Solution)> {
-    // What costs nothing has a goodness too.
-    const LEAST: f64 = 1e-12;
     let aim = |cost: &str, load| Aim::LeastCost { cost: Cost::Resource(cost.to_string()), load };
     let solution = match design.objective {
         Objective::MostThroughput => problem.solve(&Aim::Throughput),
@@ -406,9 +407,19 @@ pub(crate) fn goodness(design: &Design, problem: &MixProblem) -> Option<(f64, So
     let solution = solution.ok().filter(|solution| solution.total > 0.0)?;
     let good = match design.objective {
         Objective::MostThroughput => solution.total,
-        _ => 1.0 / solution.objective.max(LEAST),
+        _ => 1.0 / solution.objective.max(LEAST_COST),
     };
     Some((good, solution))
+}
+
+/// By how much one worth is better than another by a goal, as a share of the other's: more is better of throughput, less of
+/// time. 0 where both are the same, also nothing; infinite where it takes nothing of what the other takes.
+pub(crate) fn better_by(objective: Objective, worth: f64, than: f64) -> f64 {
+    match objective {
+        _ if worth == than => 0.0,
+        Objective::MostThroughput => worth / than - 1.0,
+        Objective::LeastHostCpu { .. } | Objective::LowestP99 { .. } => than / worth - 1.0,
+    }
 }
 
 /// One alternative of a mix alone, where it carries the load at the same cost and is as quick: nobody would build two

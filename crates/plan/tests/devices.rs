@@ -186,13 +186,128 @@ fn numbers_that_devices_share_are_drawn_together() {
     assert!(high / low > 4.0, "its author knows the time within a factor of ten: {low} to {high}");
     let marginal = high / low;
     let over = card.over.expect("it is not the reference");
-    let (low, high) = over.ratio.range_80;
+    let (low, high) = over.ratio.expect("both carry something").range_80;
     // Were each drawn for itself, the ratio would be the wider one.
     assert!(high / low < 0.7 * marginal, "the ratio does not rest on it: {low} to {high}");
     let plain = contest(&comparison, "connectx6");
     assert!(plain.best_in + card.best_in <= 1.0 && plain.as_good_in >= plain.best_in);
     // No processor but the host's takes part: none is freed.
     assert!(over.freed_cores.value.abs() < plain.host_cores.value / 2.0, "{:?}", over.freed_cores);
+}
+
+/// At a load that the host's cores carry alone up to 4 us of work, and no device up to 12.
+const LOAD: &str = r#"
+[design]
+name = "load"
+device = "bluefield2"
+testbed = "rack"
+mode = "separated-host"
+objective = "least-host-cpu"
+offered_load = "4.5 M/s"
+rank_by = "host-cpu"
+[parameters]
+work = { value = "3 us", low = "1.5 us", high = "12 us" }
+[[alternative]]
+name = "host"
+request = [
+    { send-ud = "client-host", bytes = "64 B" },
+    { compute = "host", time = "work" },
+    { send-ud = "host-client", bytes = "64 B" },
+]
+[[alternative]]
+name = "soc"
+request = [
+    { send-ud = "client-soc", bytes = "64 B" },
+    { compute = "soc", time = "work" },
+    { send-ud = "soc-client", bytes = "64 B" },
+]
+"#;
+
+/// A turning point is where whoever plans with that value finds another device the best, or no device that carries the load.
+#[test]
+fn a_turning_point_is_one_when_compared_there() {
+    let (design, setting) = (parse(LOAD, &Changes::default()), setting(&[], &[]));
+    let devices = ["bluefield2".to_string(), "connectx6".to_string()];
+    let comparison = compared(&design, &setting, &["bluefield2", "connectx6"]).expect("both have a plan");
+    let best = comparison.best.expect("there is one");
+    let own: Vec<_> = comparison.turns.iter().filter(|turn| turn.number == "parameters.work").collect();
+    assert!(own.iter().any(|turn| turn.at.to_string() == "12 us"), "{:?}", comparison.turns);
+    for turn in own {
+        assert_ne!(turn.device, Some(best));
+        let parameters = [("work".to_string(), turn.at.to_string())].into();
+        let changes = Changes { parameters, ..Changes::default() };
+        let there = design.changed(&changes).expect("it is in order");
+        let there = Comparison::of(&ask(&there, &changes, &setting, &devices)).ok();
+        assert_eq!(there.and_then(|there| there.best), turn.device, "{turn:?}");
+    }
+    // The draws in which nobody carries the load speak against no device.
+    let card = contest(&comparison, "bluefield2");
+    let plain = contest(&comparison, "connectx6");
+    assert!(comparison.counted_in < 0.95, "{}", comparison.counted_in);
+    assert!(card.carried_in <= comparison.counted_in && plain.carried_in < card.carried_in);
+    assert!(comparison.card_best_in.expect("one is a card") > 0.9, "{:?}", comparison.card_best_in);
+    assert!(card.best_in + plain.as_good_in > 0.99, "where the one is not better the other is as good");
+}
+
+/// Where neither takes any of what is spared they are even, and beside one that takes none there is no ratio.
+#[test]
+fn nothing_over_nothing_is_even() {
+    let read =
+        "[[alternative]]\nname = \"read\"\nrequest = [ { read = \"client-host\", bytes = \"64 B\" } ]\n";
+    let setting = setting(&[], &[]);
+    let both = compared(
+        &parse(&format!("{LOAD}{read}"), &Changes::default()),
+        &setting,
+        &["bluefield2", "connectx6"],
+    )
+    .expect("both have a plan");
+    let over = contest(&both, "bluefield2").over.expect("it is not the reference");
+    let ratio = over.ratio.expect("they are even");
+    assert_eq!((ratio.value, ratio.range_80), (1.0, (1.0, 1.0)));
+    assert_eq!((contest(&both, "bluefield2").best_in, over.better_in), (0.0, 0.0));
+    let alone =
+        format!("{LOAD}{}", read.replace("[[alternative]]", "[[alternative]]\ndevice = \"connectx6\""));
+    let one = compared(&parse(&alone, &Changes::default()), &setting, &["bluefield2", "connectx6"])
+        .expect("both have");
+    let over = contest(&one, "bluefield2").over.expect("it is not the reference");
+    assert_eq!(over.ratio, None, "the plain NIC needs no host at all");
+}
+
+/// The mix that spares the host is the one that its cores are those of, and not the one whose rate is printed.
+#[test]
+fn the_host_is_spared_by_a_mix_of_its_own() {
+    let (design, setting) = (parse(HOST, &Changes::default()), setting(&[], &[]));
+    let comparison = compared(&design, &setting, &["bluefield2", "connectx6"]).expect("both have a plan");
+    let card = contest(&comparison, "bluefield2");
+    let share =
+        |of: &[(String, f64)]| of.iter().find(|(name, _)| name == "host").map_or(0.0, |(_, share)| *share);
+    let (best, sparing) = (share(&card.checked.plan.optimal.shares), share(&card.sparing));
+    assert!(sparing < best - 0.01, "{sparing} of requests where the best mix has {best}");
+    let plain = contest(&comparison, "connectx6");
+    // At the plain NIC's own rate every request there takes the host, so that the cores are as the shares.
+    let expected = plain.host_cores.value * sparing;
+    assert!((card.host_cores.value / expected - 1.0).abs() < 0.2, "{:?} for {expected}", card.host_cores);
+    let freed = card.over.expect("it is not the reference").freed_cores;
+    assert!(
+        freed.value > 0.5 && freed.range_80.0 <= freed.value && freed.value <= freed.range_80.1,
+        "{freed:?}"
+    );
+    assert!((freed.value - (plain.host_cores.value - card.host_cores.value)).abs() < 1e-9);
+}
+
+/// What nothing that a device runs goes by is no choice of it.
+#[test]
+fn a_choice_that_nothing_goes_by_is_not_reported() {
+    let (design, setting) = (parse(&text("aggregate-bf3.toml"), &Changes::default()), setting(&[], &[]));
+    let chosen = |device: &str| {
+        let devices = [device.to_string()];
+        let (_, own) =
+            on_device(&ask(&design, &Changes::default(), &setting, &devices), device).expect("looked at");
+        let search = own.expect("something runs").search.expect("it has choices");
+        search.for_all.iter().map(|one| one.choice.clone()).collect::<Vec<String>>()
+    };
+    assert_eq!(chosen("bluefield3"), ["far", "dpa_cores"]);
+    assert!(chosen("bluefield2").is_empty(), "it has no DPA");
 }
 
 /// What a testbed fits into its server is there with every card, and what belongs to a processor that a card lacks is not.

@@ -8,14 +8,14 @@ mod common;
 mod generated;
 
 use common::setting;
-use generated::{Draw, system};
+use generated::{Draw, edited, system};
 use offpath_capacity::Constraint;
 use offpath_plan::check::{Chosen, Gap, settle_counting};
 use offpath_plan::planner::make_ready;
 use offpath_plan::program::Instruction;
 use offpath_plan::solve::{activity, stations};
 use offpath_plan::study::{Ask, Study};
-use offpath_plan::{Changes, Design, Fold, Ranged, Ready};
+use offpath_plan::{Basis, Changes, Design, Fold, Plan, Ranged, Ready, plan};
 use offpath_profile::{Library, SystemRequest};
 use offpath_route::{Path, Router, StationKind, Verb};
 use offpath_twin::{Interval, Seed};
@@ -555,4 +555,133 @@ fn generated_designs_are_refused_or_run_at_their_plan() {
     );
     assert!(wrong.is_empty(), "{} of {count}:\n{}", wrong.len(), wrong.join("\n"));
     assert!(planned * 2 > count, "most are ordinary: {planned} of {count} are planned");
+}
+
+/// A profile's text, each number that `takes` picks by its table and key as a guess, or where `at` is given as a fact that
+/// is so many times what it was.
+fn known_otherwise(text: &str, takes: &dyn Fn(&str) -> bool, at: Option<f64>) -> String {
+    let mut table = String::new();
+    let lines = text.lines().map(|line| {
+        if let Some(name) = line.strip_prefix('[') {
+            table = name.trim_end_matches(']').to_string();
+        }
+        let number =
+            line.split_once(" = { value = ").and_then(|(key, rest)| Some((key, rest.split_once(',')?.0)));
+        let Some((key, value)) = number.filter(|(key, _)| takes(&format!("{table}.{key}"))) else {
+            return line.to_string();
+        };
+        // Flags and packets, which come in powers of two, have no interval here; nor has what there is one of.
+        let is_fixed =
+            ["pcie_mtu", "read_request_limit", "mtu", "bank_stride", "banks", "available"].contains(&key);
+        let (digits, unit) = value.trim_matches('"').split_once(' ').unwrap_or((value, ""));
+        let Some(own) = digits.parse::<f64>().ok().filter(|_| !is_fixed) else {
+            return line.to_string();
+        };
+        let scaled = |times: f64| {
+            let moved = own * times;
+            match unit {
+                "" if key == "encoding" => moved.min(1.0).to_string(),
+                "" => moved.round().max(own.min(1.0)).to_string(),
+                unit => format!("\"{moved} {unit}\""),
+            }
+        };
+        match at {
+            Some(times) => line.replacen(value, &scaled(times), 1),
+            None => {
+                let ends = format!("low = {}, high = {}", scaled(LOW), scaled(HIGH));
+                line.replace("provenance = \"datasheet\"", &format!("{ends}, provenance = \"assumed\""))
+            }
+        }
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The ends of what a guess may be, as parts of its value.
+const LOW: f64 = 0.5;
+const HIGH: f64 = 2.0;
+
+/// One READ or WRITE on each of two paths from a client, planned by adding up.
+fn two_ways(system: &offpath_profile::System, draw: &mut Draw) -> Option<(String, Plan)> {
+    let router = Arc::new(Router::new(system).expect("it has routes"));
+    let own: Vec<Path> =
+        router.paths().into_iter().filter(|path| path.requester.starts_with("client")).collect();
+    let mut text = "[design]\nname = \"two\"\ndevice = \"generated\"\nobjective = \"most-throughput\"\n\
+                    rank_by = \"throughput\"\n"
+        .to_string();
+    for name in ["a", "b"] {
+        let path = &own[draw.within(0, own.len() as u64 - 1) as usize];
+        let verb = draw.one_of(&["read", "write"]);
+        let bytes = draw.one_of(&[8, 64, 512, 4096, 65536]);
+        text += &format!(
+            "[[alternative]]\nname = \"{name}\"\nrequest = [{{ {verb} = \"{path}\", bytes = \"{bytes} B\" }}]\n"
+        );
+    }
+    let design = Design::parse(&text, "two.toml", std::path::Path::new("."), &Changes::default()).ok()?;
+    let ready: Vec<Ready> = design
+        .alternatives
+        .iter()
+        .map(|one| make_ready(&design, one, router.clone()).ok())
+        .collect::<Option<_>>()?;
+    let folds: Vec<Fold> = ready.iter().map(|one| one.compiled.fold(&one.router)).collect();
+    let plan = plan(&design, &ready, &folds, &[], Seed::new(1)).expect("there is a mix");
+    Some((text, plan))
+}
+
+/// On whatever card: what rests on guesses alone is good for an order, and one number that becomes a guess lowers what it
+/// moves and nothing else. What moves is found with the number at either end.
+#[test]
+fn a_guess_lowers_what_it_moves_on_generated_profiles() {
+    let (first, count) = drawn();
+    let (mut lowered, mut untouched) = (0, 0);
+    for seed in first..first + count.div_ceil(8).max(6) {
+        let of = |takes: &dyn Fn(&str) -> bool, at: Option<f64>| {
+            let (system, mut draw) = edited("guesses", seed, &|text| known_otherwise(text, takes, at));
+            two_ways(&system, &mut draw).expect("it is in order")
+        };
+        let (text, guesses) = of(&|_| true, None);
+        for one in &guesses.alternatives {
+            assert_eq!(
+                one.basis,
+                Basis::OrderOnly,
+                "profile {seed}, {}: {:?}\n{text}",
+                one.name,
+                one.rests_on
+            );
+        }
+        let (_, known) = of(&|_| false, None);
+        let mut draw = Draw::of(Seed::new(seed).child("guess"));
+        let keys = [
+            "nic.port_rate",
+            "nic.shared_packet_rate",
+            "nic.inflight_slots",
+            "nic.pass_time",
+            "slot.rate",
+            "slot.delay",
+            "host.read_latency",
+            "host.bandwidth",
+            "network.packet_header",
+            "host_verbs.post_time",
+        ];
+        let key = draw.one_of(&keys);
+        let takes = |name: &str| name == key;
+        let (_, guessed) = of(&takes, None);
+        let ends = [of(&takes, Some(LOW)).1, of(&takes, Some(HIGH)).1];
+        for (index, (before, after)) in known.alternatives.iter().zip(&guessed.alternatives).enumerate() {
+            let moved = |end: &Plan| (end.alternatives[index].rate.value / before.rate.value - 1.0).abs();
+            let moves = ends.iter().map(moved).fold(0.0, f64::max);
+            let told = format!(
+                "profile {seed}: {key} moves {} by {moves:.4}: {:?}\n{text}",
+                after.name, after.rests_on
+            );
+            if moves > 0.02 {
+                lowered += 1;
+                assert!(after.basis >= Basis::Weak, "{told}");
+            } else if moves < 0.001 {
+                untouched += 1;
+                assert_eq!(after.basis, before.basis, "{told}");
+            }
+        }
+    }
+    println!("{lowered} lowered, {untouched} untouched");
+    assert!(lowered >= 2 && untouched >= 4, "{lowered} lowered, {untouched} untouched");
 }

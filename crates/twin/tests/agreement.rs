@@ -6,7 +6,8 @@ mod generated;
 use generated::{Draw, system};
 use offpath_quantity::{Bytes, Time};
 use offpath_route::{
-    AddressSpread, PathOperation, Posting, Reader, Route, Router, StationId, StationKind, VERBS, Verb,
+    AddressSpread, POSTED_CREDIT, PathOperation, Posting, Reader, Route, Router, StationId, StationKind,
+    VERBS, Verb,
 };
 use offpath_twin::{Arrivals, EventEngine, Load, LoadObservation, Occurrence, Seed, Snapshot, Tag, run};
 use std::sync::Arc;
@@ -195,12 +196,14 @@ fn luck(router: &Router, route: &Route, station: StationId, observed: &LoadObser
 }
 
 /// What is wrong where the throughput, counted by work, is not that of the operations that ended: those
-/// in flight at the two edges of the window are all that may lie between.
+/// in flight at the two edges of the window are all that may lie between, and those that ended while a station is behind
+/// with what they posted.
 fn work_and_ends_differ(observed: &LoadObservation, load: &Load) -> Option<String> {
     let Arrivals::Closed { in_flight } = load.arrivals else { unreachable!("the load is a closed loop") };
     let passed = observed.throughput_per_s * load.window.as_seconds();
     let apart = (passed - observed.completed as f64).abs();
-    (apart > f64::from(in_flight) + 1.0)
+    let behind = observed.throughput_per_s * POSTED_CREDIT.as_seconds();
+    (apart > f64::from(in_flight) + behind + 1.0)
         .then(|| format!("{} ended where {passed:.1} passed, with {in_flight} in flight", observed.completed))
 }
 

@@ -139,7 +139,7 @@ mod tests {
     use super::*;
     use crate::config::{Acknowledge, Config};
     use crate::relay::tests::{replica, replica_that, take};
-    use crate::relay::{FAILURES, Failures};
+    use crate::relay::{FAILURES, Failures, LinkState};
     use std::rc::Rc;
 
     fn relay(acknowledge: Acknowledge) -> Rc<Relay> {
@@ -276,6 +276,52 @@ mod tests {
             Instant::now().checked_sub(Duration::from_secs(61)).expect("the machine is up for longer"),
         );
         assert_eq!(stands(), (true, true));
+    }
+
+    #[test]
+    fn who_needs_a_file_that_there_is_no_room_for_is_no_reason_for_a_strict_master() {
+        let relay = relay(Acknowledge::replicas(1));
+        let id = "a".repeat(40).parse().expect("an id");
+        relay.restart(id, 0);
+        replica(&relay, 1, Phase::Waiting);
+        assert!(relay.has_reason_to_follow(true));
+        let full = |at| relay.current.borrow_mut().no_room = at;
+        full(Some(Instant::now()));
+        assert!(!relay.has_reason_to_follow(true));
+        assert!(relay.has_reason_to_follow(false), "any other master loses nothing by it");
+        full(Instant::now().checked_sub(Duration::from_secs(61)));
+        assert!(relay.has_reason_to_follow(true), "there may be room by now");
+        full(Some(Instant::now()));
+        // One that goes on from where it was needs no file.
+        replica_that(&relay, 2, Phase::Online, true).lived.set(Some(Instant::now()));
+        assert!(relay.has_reason_to_follow(true));
+    }
+
+    #[test]
+    fn a_strict_master_is_left_as_soon_as_fewer_are_here_than_the_quorum() {
+        let relay = relay(Acknowledge::replicas(2));
+        let set = |link, needs_replicas| {
+            let mut current = relay.current.borrow_mut();
+            (current.link, current.needs_replicas, current.left) =
+                (link, needs_replicas, Some(Instant::now()));
+        };
+        set(LinkState::Up, true);
+        let all = [1, 2, 3].map(|number| replica(&relay, number, Phase::Online));
+        // One that says nothing stands for nobody.
+        replica_that(&relay, 4, Phase::Online, false);
+        assert!(!relay.is_alone());
+        all[0].drop_for("of this test");
+        assert!(!relay.is_alone());
+        all[1].drop_for("of this test");
+        assert!(relay.is_alone(), "one of two is left");
+        set(LinkState::Synchronising, true);
+        assert!(!relay.is_alone(), "one waits for the file, and meanwhile the master counts nobody");
+        set(LinkState::Up, false);
+        assert!(!relay.is_alone(), "a master that is not strict is followed for anybody");
+        relay.current.borrow_mut().replicas.clear();
+        assert!(!relay.is_alone(), "it is not left at once");
+        set(LinkState::Synchronising, true);
+        assert!(relay.is_alone());
     }
 
     #[test]

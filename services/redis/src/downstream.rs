@@ -2,6 +2,7 @@
 //! that a replica, `redis-cli` or Sentinel sends.
 
 use crate::config::{Config, May};
+use crate::descriptors::ran_out;
 use crate::handshake::ReplicationId;
 use crate::relay::{Relay, count};
 use crate::replica::{self, Introduction, Wanted};
@@ -21,11 +22,16 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::sync::broadcast::{Receiver, error::RecvError};
-use tokio::task::spawn_local;
+use tokio::task::{spawn_local, yield_now};
 use tokio::time::{sleep, timeout};
 
 /// Wrong passwords after which a connection is closed.
 const ATTEMPTS: u32 = 3;
+/// Bytes of answers that may wait for who asked, who asks for nothing more meanwhile; what a connection keeps to read and
+/// write with when nothing waits.
+const ANSWERS: usize = 64 << 10;
+/// How often it is said that connections cannot be accepted.
+const TROUBLE: Duration = Duration::from_secs(10);
 /// Channels that a connection may subscribe to.
 const CHANNELS: usize = 16;
 
@@ -44,6 +50,11 @@ impl Connection {
     /// system has no descriptor left.
     pub fn socket(&self) -> Option<std::net::TcpStream> {
         self.stream.socket()?.as_fd().try_clone_to_owned().ok().map(Into::into)
+    }
+
+    /// Bytes that are left to write.
+    fn waiting(&self) -> usize {
+        self.out.len() - self.sent
     }
 
     /// Whether something is left to write.
@@ -76,6 +87,7 @@ impl Connection {
             }
         }
         self.out.clear();
+        self.out.shrink_to(ANSWERS);
         self.sent = 0;
         Pin::new(&mut self.stream).poll_flush(context)
     }
@@ -108,20 +120,55 @@ impl Connection {
 /// Takes connections for as long as the relay is not ending.
 pub async fn listen(relay: Rc<Relay>, listener: TcpListener) {
     let mut ending = relay.ending.subscribe();
+    let mut said = None;
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             _ = ending.wait_for(|ending| *ending) => return,
         };
-        match accepted {
+        let trouble = match accepted {
+            Ok((stream, peer)) if is_denied(&relay.settings().config, peer.ip()) => {
+                count(&relay.counters.connections, 1);
+                deny(&relay, &stream);
+                None
+            }
             Ok((stream, peer)) => {
-                spawn_local(admit(relay.clone(), stream, peer.ip()));
+                count(&relay.counters.connections, 1);
+                let is_short = relay.is_short_of_descriptors();
+                match ConnectionSlot::take(&relay, is_short) {
+                    Some(slot) => {
+                        spawn_local(admit(relay.clone(), stream, peer.ip(), slot));
+                    }
+                    None => count(&relay.counters.refused, 1),
+                }
+                if is_short {
+                    // Who had to leave closes its connection before the next one is accepted.
+                    yield_now().await;
+                }
+                is_short.then(|| "too few files and connections may be open".to_string())
             }
             Err(error) => {
                 // The system has no more descriptors, or the peer is gone again.
-                log::line(&format!("a connection was not accepted: {error}"));
-                sleep(Duration::from_millis(100)).await;
+                if ran_out(&error) && relay.make_room() {
+                    yield_now().await;
+                } else {
+                    sleep(Duration::from_millis(100)).await;
+                }
+                Some(error.to_string())
             }
+        };
+        if let Some(trouble) = trouble
+            && said.is_none_or(|said: Instant| said.elapsed() >= TROUBLE)
+        {
+            said = Some(Instant::now());
+            let current = relay.current.borrow();
+            log::line(&format!(
+                "a connection was not accepted, or took the place of another: {trouble}; there are {} replicas, {} other \
+                 users or backups and {} connections that have shown no password",
+                current.replicas.len(),
+                current.clients + current.backups,
+                current.strangers.len()
+            ));
         }
     }
 }
@@ -132,6 +179,8 @@ enum Place {
     Stranger(u64),
     /// One of users.
     Client,
+    /// One of those that get a file of their own, which nobody has to make room for.
+    Backup,
     /// One of replicas, which are counted by themselves.
     Replica,
 }
@@ -150,23 +199,18 @@ impl Drop for ConnectionSlot {
 }
 
 impl ConnectionSlot {
-    /// A place among strangers. Where there is none, the one that was silent for longest has to leave: who has a
-    /// password or wants to be a replica needs its place for a moment only.
-    fn take(relay: &Rc<Relay>) -> ConnectionSlot {
+    /// A place among strangers, of whom one has to leave where there is none. Where descriptors are short and there is no
+    /// stranger who could leave, there is no place.
+    fn take(relay: &Rc<Relay>, is_short: bool) -> Option<ConnectionSlot> {
         let most = relay.settings().config.limits.connections;
+        let is_full = relay.current.borrow().strangers.len() >= most;
+        if (is_short || is_full) && !relay.make_room() {
+            return None;
+        }
         let mut slot =
             ConnectionSlot { relay: relay.clone(), place: Place::Replica, leave: Rc::new(Notify::new()) };
-        {
-            let mut current = relay.current.borrow_mut();
-            if current.strangers.len() >= most
-                && let Some((_, longest)) = current.strangers.pop_first()
-            {
-                count(&relay.counters.refused, 1);
-                longest.notify_one();
-            }
-        }
         slot.be_stranger();
-        slot
+        Some(slot)
     }
 
     fn be_stranger(&mut self) {
@@ -185,6 +229,7 @@ impl ConnectionSlot {
                 current.strangers.remove(&number);
             }
             Place::Client => current.clients -= 1,
+            Place::Backup => current.backups -= 1,
             Place::Replica => {}
         }
     }
@@ -200,6 +245,13 @@ impl ConnectionSlot {
         {
             self.be_stranger();
         }
+    }
+
+    /// Takes a place among backups.
+    fn be_backup(&mut self) {
+        self.free();
+        self.relay.current.borrow_mut().backups += 1;
+        self.place = Place::Backup;
     }
 
     /// Takes a place among users, if there is one.
@@ -224,18 +276,17 @@ fn is_denied(config: &Config, peer: IpAddr) -> bool {
     config.listen.protected_mode && !asks && !peer.to_canonical().is_loopback()
 }
 
-async fn admit(relay: Rc<Relay>, stream: TcpStream, peer: IpAddr) {
-    count(&relay.counters.connections, 1);
-    if is_denied(&relay.settings().config, peer) {
-        count(&relay.counters.refused, 1);
-        // Best effort: it is closed in any case.
-        let _ = stream.try_write(
-            b"-DENIED The relay is in protected mode: it has no user and takes connections of its own machine alone. Add \
-            a [[user]] with a password to its configuration, or set `listen.protected_mode = false`\r\n",
-        );
-        return;
-    }
-    let slot = ConnectionSlot::take(&relay);
+/// Says why a connection is refused.
+fn deny(relay: &Relay, stream: &TcpStream) {
+    count(&relay.counters.refused, 1);
+    // Best effort: it is closed in any case.
+    let _ = stream.try_write(
+        b"-DENIED The relay is in protected mode: it has no user and takes connections of its own machine alone. Add \
+        a [[user]] with a password to its configuration, or set `listen.protected_mode = false`\r\n",
+    );
+}
+
+async fn admit(relay: Rc<Relay>, stream: TcpStream, peer: IpAddr, slot: ConnectionSlot) {
     let (peer, leave) = (peer.to_string(), slot.leave.clone());
     // Also one that is being written to and does not read.
     let ended = tokio::select! {
@@ -350,7 +401,9 @@ impl Session {
         let mut ending = self.relay.ending.subscribe();
         loop {
             let limits = if self.may.is_some() { Limits::CLIENT } else { Limits::STRANGER };
-            match resp::request(&self.connection.input, limits) {
+            let is_full = self.connection.waiting() > ANSWERS;
+            let next = if is_full { Ok(None) } else { resp::request(&self.connection.input, limits) };
+            match next {
                 Ok(Some((request, taken))) => {
                     self.connection.input.drain(..taken);
                     let next = self.command(&request);
@@ -361,16 +414,26 @@ impl Session {
                     match next {
                         Next::Go => {}
                         Next::Close => return self.last_write().await,
-                        Next::Replicate { .. } if self.introduction.wanted == Wanted::File => {
-                            self.connection.write().await?;
-                            return replica::serve_file(&self.relay, self.connection, self.introduction)
-                                .await;
-                        }
                         Next::Replicate { asked } => {
-                            self.place.free();
                             // Replies to what came before go first.
-                            self.connection.write().await?;
-                            return replica::serve(&self.relay, self.connection, self.introduction, asked)
+                            self.write_in_time().await?;
+                            if self.introduction.wanted == Wanted::Stream {
+                                self.place.free();
+                                return replica::serve(
+                                    &self.relay,
+                                    self.connection,
+                                    self.introduction,
+                                    asked,
+                                )
+                                .await;
+                            }
+                            if let Some(reason) = self.relay.is_full() {
+                                count(&self.relay.counters.refused, 1);
+                                self.error(&reason);
+                                return self.last_write().await;
+                            }
+                            self.place.be_backup();
+                            return replica::serve_file(&self.relay, self.connection, self.introduction)
                                 .await;
                         }
                         Next::Wait { replicas, most } => self.wait(replicas, most).await?,
@@ -381,13 +444,13 @@ impl Session {
                 Ok(None) => {}
                 Err(error) => return self.protocol_error(&error).await,
             }
-            if self.connection.has_output() {
-                let left = self.relay.settings().checked.timeout;
-                match timeout(left, self.connection.write()).await {
-                    Ok(written) => written?,
-                    Err(_) => return Ok(()),
-                }
+            self.write_in_time().await?;
+            if is_full {
+                // More may have been asked, and it is others' turn.
+                yield_now().await;
+                continue;
             }
+            self.connection.input.shrink_to(ANSWERS);
             let idle = match self.may {
                 // One that nobody has vouched for shows that it is alive, as Sentinels do every second.
                 Some(_) if !self.place.is_stranger() || !self.channels.is_empty() => {
@@ -415,6 +478,14 @@ impl Session {
                 }
                 _ = ending.wait_for(|ending| *ending) => return Ok(()),
             }
+        }
+    }
+
+    /// Writes what is to be written; one that does not read it is cut off.
+    async fn write_in_time(&mut self) -> io::Result<()> {
+        match timeout(self.relay.settings().checked.timeout, self.connection.write()).await {
+            Ok(written) => written,
+            Err(_) => Err(io::ErrorKind::BrokenPipe.into()),
         }
     }
 
@@ -452,6 +523,12 @@ impl Session {
     }
 
     async fn follow(&mut self, master: String) {
+        if self.relay.is_itself(&master).await {
+            self.error(&format!(
+                "ERR {master} is this relay itself, which would have no master any more; name the server to relay"
+            ));
+            return;
+        }
         log::line(&format!("REPLICAOF of {}: the master is {master} from here on", self.introduction.user));
         match self.relay.follow(master).await {
             Ok(()) => self.ok(),

@@ -56,19 +56,29 @@ pub struct ServerIdentity {
     pub redis_version: Option<String>,
     /// Its version, where it is Valkey.
     pub valkey_version: Option<String>,
+    /// A name that no other process has.
+    pub run_id: Option<String>,
 }
 
 impl ServerIdentity {
     /// Reads the text of INFO.
     pub fn parse(text: &str) -> ServerIdentity {
+        let field = |name: &str| {
+            let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+            Some(value.trim())
+        };
         let version = |name: &str| {
-            let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?.trim();
+            let value = field(name)?;
             // It is passed on in INFO.
             let is_version =
                 !value.is_empty() && value.len() <= 32 && value.bytes().all(|byte| byte.is_ascii_graphic());
             is_version.then(|| value.to_string())
         };
-        ServerIdentity { redis_version: version("redis_version"), valkey_version: version("valkey_version") }
+        ServerIdentity {
+            redis_version: version("redis_version"),
+            valkey_version: version("valkey_version"),
+            run_id: field("run_id").map(str::to_string),
+        }
     }
 }
 
@@ -109,6 +119,7 @@ mod tests {
         let identity = |redis: Option<&str>, valkey: Option<&str>| ServerIdentity {
             redis_version: redis.map(str::to_string),
             valkey_version: valkey.map(str::to_string),
+            run_id: None,
         };
         let text = "# Server\r\nredis_version:7.2.4\r\nvalkey_version:9.1.2\r\n";
         assert_eq!(ServerIdentity::parse(text), identity(Some("7.2.4"), Some("9.1.2")));

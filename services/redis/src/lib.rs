@@ -16,6 +16,7 @@ pub mod acknowledge;
 pub mod backlog;
 pub mod client;
 pub mod config;
+pub mod descriptors;
 pub mod downstream;
 pub mod framing;
 pub mod handshake;

@@ -11,17 +11,18 @@ use crate::history::ServerIdentity;
 use crate::spool::{Spill, Spool, Stage};
 use crate::state::{LEFT, LeftHistory};
 use crate::tls::{Acceptor, Connector, TlsError};
-use crate::{downstream, log, metrics, state, upstream};
+use crate::{descriptors, downstream, log, metrics, state, upstream};
+use nix::sys::signal::{SigSet, Signal as NixSignal};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
 use std::io::{self, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use thiserror::Error;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, lookup_host};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Mutex, Notify, broadcast, watch};
@@ -36,6 +37,9 @@ pub const WAITED: &str = "it waited for longer than `limits.timeout`, and comes 
 
 /// For how long a replica that came to follow the window may go back to disk rather than be dropped.
 const JOINING: Duration = Duration::from_secs(10);
+
+/// How long a name may take to be looked up before a REPLICAOF is answered.
+const LOOK_UP: Duration = Duration::from_secs(1);
 
 /// Files that a replica may fail to load before that is said, and nothing more of it.
 pub const FAILURES: u32 = 3;
@@ -299,6 +303,8 @@ pub struct Current {
     pub spill: Option<Rc<Spill>>,
     /// The file that a new replica can start from.
     pub spool: Option<Rc<Spool>>,
+    /// When the spool had no room for a file last, unless it had for one since.
+    pub no_room: Option<Instant>,
     /// Whether a file is being fetched beside the stream.
     pub fetching: bool,
     /// Replicas by number.
@@ -317,6 +323,8 @@ pub struct Current {
     pub needs_replicas: bool,
     /// Connections of users that are not replicas.
     pub clients: usize,
+    /// Connections that get a file of their own and are not replicas, as backups do.
+    pub backups: usize,
     /// Connections that have shown no password and are not replicas, by when they were heard; each is told to leave
     /// where others need its place.
     pub strangers: BTreeMap<u64, Rc<Notify>>,
@@ -341,7 +349,7 @@ pub struct Failures {
 impl Current {
     /// Connections that are not replicas.
     pub fn open(&self) -> usize {
-        self.clients + self.strangers.len()
+        self.clients + self.backups + self.strangers.len()
     }
 
     /// Whether it was said that a replica of this address and port fails to load its files. One that comes back at once
@@ -350,13 +358,20 @@ impl Current {
         self.failures.get(&(address.to_string(), port)).is_some_and(|failures| failures.count >= FAILURES)
     }
 
-    /// Whether a replica has failed to load its files until just now, so that it cannot be taken for alive. One that asks
-    /// for a place in a history has loaded a file since, and one that follows the stream has loaded this one.
+    /// Whether a replica cannot be taken for alive: it has failed to load its files until just now, or it needs a file and the
+    /// spool had no room for the last one. One that asks for a place in a history has loaded a file since, and one that
+    /// follows the stream has loaded this one.
     pub fn is_failing(&self, replica: &Replica) -> bool {
+        if replica.phase.get() == Phase::Online {
+            return false;
+        }
+        let is_recent = |at: Instant| at.elapsed() < FAILED;
         let failures = self.failures.get(&(replica.address.clone(), replica.port));
-        replica.asked.is_none()
-            && replica.phase.get() != Phase::Online
-            && failures.is_some_and(|failures| failures.count >= FAILURES && failures.last.elapsed() < FAILED)
+        let fails = failures.is_some_and(|failures| failures.count >= FAILURES && is_recent(failures.last));
+        let resumes = replica
+            .asked
+            .is_some_and(|(id, from)| Relay::same_history(self, id, from) && from >= self.backlog.start());
+        replica.asked.is_none() && fails || !resumes && self.no_room.is_some_and(is_recent)
     }
 
     /// Remembers a history that was left for another at offset `end`.
@@ -430,6 +445,10 @@ pub struct Relay {
     pub numbers: Cell<u64>,
     /// The port that the master is told.
     pub port: Cell<u16>,
+    /// Where it listens.
+    pub bound: Cell<Option<SocketAddr>>,
+    /// How many files and connections may be open.
+    pub descriptors: Cell<u64>,
     /// When it was started.
     pub started: Instant,
     /// A name for this run.
@@ -468,6 +487,7 @@ impl Relay {
             boundary: 1,
             spill: None,
             spool: None,
+            no_room: None,
             fetching: false,
             replicas: BTreeMap::new(),
             acknowledged: 0,
@@ -477,6 +497,7 @@ impl Relay {
             left: None,
             needs_replicas: false,
             clients: 0,
+            backups: 0,
             strangers: BTreeMap::new(),
             borrowed: false,
             misled: false,
@@ -522,6 +543,8 @@ impl Relay {
             counters: Counters::default(),
             numbers: Cell::new(0),
             port: Cell::new(0),
+            bound: Cell::new(None),
+            descriptors: Cell::new(u64::MAX),
             started: Instant::now(),
         }))
     }
@@ -547,11 +570,41 @@ impl Relay {
                 replica.drop_for("its user is no longer in the configuration, or may only observe");
             }
         }
+        self.descriptors.set(descriptors::provide(&settings.config.limits));
         self.settings.replace(Rc::new(settings));
         // Nothing that was due by what held before is forgotten, and nobody waits by it.
         self.tell_master();
         self.tell_waiting();
         Ok(kept)
+    }
+
+    /// Why there is no room for another replica or backup, where there is none.
+    pub fn is_full(&self) -> Option<String> {
+        let most = self.settings().config.limits.replicas;
+        let current = self.current.borrow();
+        (current.replicas.len() + current.backups >= most).then(|| {
+            format!(
+                "NOMASTERLINK the relay has {most} replicas and backups, as many as its `limits.replicas` allows"
+            )
+        })
+    }
+
+    /// Whether all that may be open is needed by those who are here, and by the relay itself for links to the master and files.
+    pub fn is_short_of_descriptors(&self) -> bool {
+        let current = self.current.borrow();
+        let connections = current.clients + current.strangers.len();
+        descriptors::taken(connections, current.replicas.len() + current.backups) >= self.descriptors.get()
+    }
+
+    /// Has the connection leave that has shown no password and was silent for longest; whether there is one. Who has a
+    /// password or wants to be a replica needs such a place for a moment only.
+    pub fn make_room(&self) -> bool {
+        let longest = self.current.borrow_mut().strangers.pop_first();
+        if let Some((_, longest)) = &longest {
+            count(&self.counters.refused, 1);
+            longest.notify_one();
+        }
+        longest.is_some()
     }
 
     /// Wakes replicas that wait for a change.
@@ -577,15 +630,24 @@ impl Relay {
         self.save.notify_one();
     }
 
-    /// Whether there is nobody left to follow the master for. One that refuses writes without a replica is left at once,
-    /// as it is by a replica that ends, and stays left while those that come fail; any other after `limits.linger`.
+    /// Whether there is nobody left to follow the master for. One that refuses writes without a replica is left at once when
+    /// fewer than the quorum are here, as it is by a replica that ends, and stays left while those that come fail; while it
+    /// sends its file it takes nobody for alive, so one who waits for that is enough. Any other is left after
+    /// `limits.linger` without a replica.
     pub fn is_alone(&self) -> bool {
         let settings = self.settings();
+        let Some(quorum) = settings.config.acknowledge.quorum() else { return false };
         let current = self.current.borrow();
-        let linger = if current.needs_replicas { Duration::ZERO } else { settings.checked.linger };
-        settings.config.acknowledge.quorum().is_some()
-            && current.replicas.values().all(|replica| current.needs_replicas && current.is_failing(replica))
-            && current.left.is_none_or(|left| left.elapsed() >= linger)
+        if !current.needs_replicas {
+            return current.replicas.is_empty()
+                && current.left.is_none_or(|left| left.elapsed() >= settings.checked.linger);
+        }
+        let here = current.replicas.values().filter(|replica| !current.is_failing(replica));
+        if current.link == LinkState::Up {
+            here.filter(|replica| replica.acknowledges && replica.dropped.get().is_none()).count() < quorum
+        } else {
+            here.count() == 0
+        }
     }
 
     /// The history goes on under another name, because a replica of the old master was promoted.
@@ -826,6 +888,27 @@ impl Relay {
         }
     }
 
+    /// Whether `address` is the relay's own. One that only leads to it, as through an address translation, shows itself by
+    /// its run once it is connected to.
+    pub async fn is_itself(&self, address: &str) -> bool {
+        let (Some(bound), Some((host, port))) = (self.bound.get(), address.rsplit_once(':')) else {
+            return false;
+        };
+        let port = port.parse().unwrap_or(0);
+        if self.settings().config.listen.announce_address.as_deref() == Some(host) && port == self.port.get()
+        {
+            return true;
+        }
+        if port != bound.port() {
+            return false;
+        }
+        // A name that is not found now is followed when it is.
+        match timeout(LOOK_UP, lookup_host(address)).await {
+            Ok(Ok(mut found)) => found.any(|found| is_own(found.ip(), bound.ip())),
+            _ => false,
+        }
+    }
+
     /// Follows another master from here on, also after a crash, and whatever its history is. Where it follows it already,
     /// that changes nothing.
     pub async fn follow(&self, master: String) -> io::Result<()> {
@@ -932,6 +1015,16 @@ fn state_lock(path: &Path) -> Result<File, RelayError> {
     }
 }
 
+/// Whether who connects to `address` comes to what listens on `bound`, the port being the same.
+fn is_own(address: IpAddr, bound: IpAddr) -> bool {
+    let (address, bound) = (address.to_canonical(), bound.to_canonical());
+    match bound.is_unspecified() {
+        // Every address of this machine, which are those that can be bound to.
+        true => UdpSocket::bind((address, 0)).is_ok(),
+        false => address == bound || address.is_unspecified() && bound.is_loopback(),
+    }
+}
+
 /// 40 hexadecimal digits that another run will not have.
 fn run_id() -> String {
     use std::hash::{BuildHasher, Hasher, RandomState};
@@ -945,6 +1038,16 @@ async fn listen(address: &str) -> Result<TcpListener, RelayError> {
     TcpListener::bind(address)
         .await
         .map_err(|cause| RelayError::Listen { address: address.to_string(), cause })
+}
+
+/// Holds SIGHUP back, which ends a process that has not said what it does then; [`run`] takes it once it has. To be called
+/// before anything else.
+pub fn hold_hangups() -> io::Result<()> {
+    Ok(hangups().thread_block()?)
+}
+
+fn hangups() -> SigSet {
+    SigSet::from_iter([NixSignal::SIGHUP])
 }
 
 /// Reads the configuration again at each SIGHUP; one that cannot be read or is refused leaves the one of before.
@@ -972,20 +1075,22 @@ pub fn run(
     ready: impl FnOnce(SocketAddr),
 ) -> Result<(), RelayError> {
     let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(4).build()?;
-    // First of all, since without this SIGHUP ends the process.
-    let hangups = {
+    let at_hangup = {
         let _entered = runtime.enter();
         signal(SignalKind::hangup())?
     };
+    hangups().thread_unblock().map_err(io::Error::from)?;
     // Before the position is read that another one may be writing.
     let _lock = config.spool.state_file.as_deref().map(state_lock).transpose()?;
     let relay = Relay::new(config)?;
+    relay.descriptors.set(descriptors::provide(&relay.settings().config.limits));
     let local = LocalSet::new();
     local.block_on(&runtime, async move {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
         let listener = listen(&relay.settings().config.listen.address).await?;
         let bound = listener.local_addr()?;
+        relay.bound.set(Some(bound));
         relay.port.set(relay.settings().config.announced_port(bound.port()));
         if let Some(address) = &relay.settings().config.metrics.address {
             let listener = listen(address).await?;
@@ -996,7 +1101,7 @@ pub fn run(
         spawn_local(upstream::follow(relay.clone()));
         spawn_local(upstream::fetch_files(relay.clone()));
         spawn_local(relay.clone().every_second());
-        spawn_local(reload_at(hangups, relay.clone(), configure));
+        spawn_local(reload_at(at_hangup, relay.clone(), configure));
         log::line(&format!("replicas of {} connect to {bound}", relay.current.borrow().master));
         ready(bound);
         tokio::select! {

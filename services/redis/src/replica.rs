@@ -98,11 +98,8 @@ pub async fn serve(
     introduction: Introduction,
     asked: Option<(ReplicationId, u64)>,
 ) -> io::Result<()> {
-    let most = relay.settings().config.limits.replicas;
-    if relay.current.borrow().replicas.len() >= most {
+    if let Some(reason) = relay.is_full() {
         count(&relay.counters.refused, 1);
-        let reason =
-            format!("NOMASTERLINK the relay has {most} replicas, as many as its `limits.replicas` allows");
         write_error(&mut connection.out, &reason);
         return connection.write().await;
     }
@@ -609,7 +606,9 @@ impl Serving<'_> {
     async fn follow(&mut self, connection: &mut Connection) -> io::Result<()> {
         let relay = self.relay.clone();
         let replica = self.replica.clone();
-        replica.socket.replace(connection.socket());
+        if !relay.is_short_of_descriptors() {
+            replica.socket.replace(connection.socket());
+        }
         let mut ticks = interval(Duration::from_secs(1));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut moved = Instant::now();

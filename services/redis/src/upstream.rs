@@ -55,7 +55,11 @@ enum LinkError {
          to go back"
     )]
     Left { id: ReplicationId, offset: u64 },
-    #[error("no replica is behind the relay; it is followed again for the next one")]
+    #[error("it is this relay itself; name the server to relay in the configuration or by REPLICAOF")]
+    Itself,
+    #[error(
+        "too few replicas are behind the relay to follow it for; it is followed again for those that come"
+    )]
     Alone,
     #[error(
         "the relay cannot keep the master's file in {directory}: {cause}; make room there, or set `spool.directory` to \
@@ -169,6 +173,9 @@ async fn session(relay: &Rc<Relay>, followed: &Cell<Option<Instant>>) -> Result<
     let address = relay.current.borrow().master.clone();
     let mut link = open(relay, &address, "").await?;
     let identity = link.identity().await?;
+    if identity.run_id.as_ref() == Some(&relay.run_id) {
+        return Err(LinkError::Itself);
+    }
     relay.current.borrow_mut().identity = identity;
     let history = hold(relay, &mut link, followed.get()).await?;
     followed.set(Some(Instant::now()));
@@ -177,7 +184,8 @@ async fn session(relay: &Rc<Relay>, followed: &Cell<Option<Instant>>) -> Result<
         let mut current = relay.current.borrow_mut();
         (current.acknowledged, current.told_at) = (0, Instant::now());
         (current.asked_at, current.asked_fsync_at) = (None, None);
-        current.needs_replicas = history.as_ref().is_some_and(|history| history.needs_replicas);
+        // As in `hold`: of one that does not say it, the safe one is taken for so.
+        current.needs_replicas = history.as_ref().is_none_or(|history| history.needs_replicas);
     }
     let answer = link.psync(from).await?;
     match answer {
@@ -192,6 +200,7 @@ async fn session(relay: &Rc<Relay>, followed: &Cell<Option<Instant>>) -> Result<
         Psync::Full { id, offset } => {
             refuse_left(relay, id)?;
             count(&relay.counters.master_full, 1);
+            leave_other(relay, id);
             relay.restart(id, offset);
             {
                 let mut current = relay.current.borrow_mut();
@@ -226,8 +235,12 @@ async fn session(relay: &Rc<Relay>, followed: &Cell<Option<Instant>>) -> Result<
         current.link = LinkState::Up;
         current.heard = Instant::now();
     }
+    // Who waited for the file may be gone, and whoever had another history has yet to come back.
+    if relay.is_alone() {
+        return Err(LinkError::Alone);
+    }
     relay.tell_waiting();
-    stream(relay, link, out).await
+    stream(relay, link, out, matches!(answer, Psync::Full { .. })).await
 }
 
 /// Waits until there is somebody to follow the master for. A master counts whoever follows it for alive, and waits for
@@ -290,6 +303,16 @@ fn refuse_left(relay: &Relay, id: ReplicationId) -> Result<(), LinkError> {
             Err(LinkError::Left { id, offset: left.end.saturating_sub(1) })
         }
         _ => Ok(()),
+    }
+}
+
+/// Remembers the history that a full synchronisation with another takes the replicas from, whether the new one says that it
+/// comes from it or not.
+fn leave_other(relay: &Relay, id: ReplicationId) {
+    let mut current = relay.current.borrow_mut();
+    if let Some(old) = current.id.filter(|old| *old != id) {
+        let end = current.backlog.end();
+        current.leave(old, end);
     }
 }
 
@@ -365,6 +388,7 @@ async fn end_file(relay: &Relay, link: &mut MasterLink, spool: &Spool) -> Result
     spool.end(if received.is_ok() { Stage::Complete } else { Stage::Failed });
     let (_, bytes) = spool.stage();
     if received.is_ok() {
+        relay.current.borrow_mut().no_room = None;
         let format = spool.format().map(|format| format.to_string()).unwrap_or_default();
         log::line(&format!("received the file {format} of offset {}, {bytes} B", spool.offset));
     }
@@ -389,6 +413,7 @@ async fn receive_announcement(link: &mut MasterLink) -> Result<Form, LinkError> 
 
 fn no_room(relay: &Relay, cause: io::Error) -> LinkError {
     count(&relay.counters.spool_failures, 1);
+    relay.current.borrow_mut().no_room = Some(Instant::now());
     LinkError::Spool { directory: relay.settings().config.spool.directory.display().to_string(), cause }
 }
 
@@ -493,7 +518,13 @@ fn take_in(relay: &Relay, framer: &mut Framer, base: u64) -> Result<bool, LinkEr
     Ok(has_left)
 }
 
-async fn stream(relay: &Rc<Relay>, mut link: MasterLink, mut out: Outgoing) -> Result<(), LinkError> {
+/// Takes the stream; where it `follows_file`, a master that sent that without a length begins it at an acknowledgement.
+async fn stream(
+    relay: &Rc<Relay>,
+    mut link: MasterLink,
+    mut out: Outgoing,
+    follows_file: bool,
+) -> Result<(), LinkError> {
     let mut framer = Framer::new();
     let base = relay.current.borrow().backlog.end();
     relay.current.borrow_mut().boundary = base;
@@ -553,6 +584,14 @@ async fn stream(relay: &Rc<Relay>, mut link: MasterLink, mut out: Outgoing) -> R
                 if relay.settings().config.acknowledge.quorum().is_none() {
                     // Nobody's word is waited for.
                     out.acknowledge(relay);
+                }
+                {
+                    let current = relay.current.borrow();
+                    if follows_file && current.backlog.end() == base && !current.needs_replicas {
+                        // The first one came before the master had noted the end of its file, and replicas that say
+                        // nothing are followed by no other. One that counts its replicas hears those that it counts.
+                        relay.replicated(&current).write(&mut out.bytes);
+                    }
                 }
                 let silent = relay.current.borrow().heard.elapsed();
                 if silent > relay.settings().checked.timeout {

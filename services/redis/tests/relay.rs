@@ -6,7 +6,7 @@ use offpath_redis::client::RedisClient;
 use offpath_redis::resp::Value;
 use servers::{
     Draws, Proxy, Relay, SILENCE, Server, all_servers, assert_same, contents, digest, free_port, peak_memory,
-    probe, redis, settle, tool, valkey, wait_for, write,
+    probe, redis, relay_program, settle, tool, valkey, wait_for, write,
 };
 use std::collections::BTreeMap;
 use std::fs;
@@ -317,6 +317,43 @@ fn a_quorum_of_two_is_not_one() {
     assert_same(&master, &[&replicas[0], &replicas[1]]);
 }
 
+/// Where a master needs two replicas of its own, the end of one of them shows at once, and so it does for one that needs a
+/// relay of two; also where its user may not see whether it does.
+#[test]
+fn a_quorum_of_two_ends_with_the_first_of_them() {
+    let Some(program) = redis() else { return };
+    let strict = ["--min-replicas-to-write", "1", "--min-replicas-max-lag", "3600"];
+    for login in ["", "user = 'blind'\npassword = 'secret'\n"] {
+        let master = Server::start(&program, &strict);
+        let blind = ["ACL", "SETUSER", "blind", "on", ">secret", "+psync", "+replconf", "+ping"];
+        master.client().ask(&blind).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let port = free_port();
+        let text = format!(
+            "[master]\naddress = '{}'\n{login}[listen]\naddress = '127.0.0.1:{port}'\n[spool]\ndirectory = '{}'\n\
+             [limits]\nlinger = '3600s'\n[acknowledge]\nreplicas = 2\n",
+            master.address(),
+            folder.path().display()
+        );
+        let relay = Relay::of(folder, port, &text);
+        let mut replicas = [Server::start(&program, &[]), Server::start(&program, &[])];
+        for replica in &replicas {
+            replica.follow(&relay.address());
+        }
+        wait_until_writes_are(true, &master, &relay);
+        replicas[0].kill();
+        let began = Instant::now();
+        let refuses = || master.client().ask(&["SET", "probe", "2"]).is_err();
+        wait_for("the refusal", Duration::from_secs(5), refuses);
+        assert!(began.elapsed() < Duration::from_secs(1), "{:?}: {}", began.elapsed(), relay.log());
+        replicas[0].restart();
+        replicas[0].follow(&relay.address());
+        wait_until_writes_are(true, &master, &relay);
+        assert_same(&master, &[&replicas[0], &replicas[1]]);
+        assert_eq!(relay.number("stats", "master_sync_full"), 1, "{}", relay.log());
+    }
+}
+
 #[test]
 fn a_chain_of_relays_lives_as_its_last_replica_does() {
     let Some(program) = redis() else { return };
@@ -566,6 +603,64 @@ fn a_master_that_was_left_does_not_get_the_replicas_back() {
     // That was meant once.
     let state = relay.folder.path().join("state");
     wait_for("the state", SILENCE, || !fs::read_to_string(&state).unwrap().contains("meant"));
+}
+
+/// A master that was set up anew after a fail-over, as from a backup, does not say whose history it goes on from.
+#[test]
+fn a_master_that_was_left_for_an_unrelated_one_does_not_get_the_replicas_back() {
+    let Some(program) = redis() else { return };
+    let (old, new) = (Server::start(&program, &[]), Server::start(&program, &[]));
+    load(&old, 1, 300);
+    load(&new, 2, 300);
+    let link = Proxy::to(&old.address());
+    let mut relay = Relay::start(&link.address(), "");
+    let replica = Server::start(&program, &[]);
+    replica.follow(&relay.address());
+    assert_same(&old, &[&replica]);
+    link.lead_to(&new.address());
+    link.cut();
+    assert_same(&new, &[&replica]);
+    for restarted in [false, true] {
+        if restarted {
+            relay.restart();
+        }
+        link.lead_to(&old.address());
+        link.cut();
+        let refused = || relay.log().matches("is one that this relay has left").count();
+        wait_for("the refusal", SILENCE, || refused() == 1 + usize::from(restarted));
+        link.lead_to(&new.address());
+        link.cut();
+        load(&new, 3, 100);
+        assert_same(&new, &[&replica]);
+    }
+}
+
+#[test]
+fn a_relay_does_not_follow_itself() {
+    let Some(program) = redis() else { return };
+    let master = Server::start(&program, &[]);
+    load(&master, 1, 100);
+    let relay = Relay::start(&master.address(), "");
+    let replica = Server::start(&program, &[]);
+    replica.follow(&relay.address());
+    assert_same(&master, &[&replica]);
+    let mut client = relay.client();
+    let port = relay.port.to_string();
+    for host in ["127.0.0.1", "localhost", "0.0.0.0", "::ffff:127.0.0.1"] {
+        let error = client.ask(&["REPLICAOF", host, &port]).unwrap_err().to_string();
+        assert!(error.contains("is this relay itself"), "{host}: {error}");
+    }
+    load(&master, 2, 100);
+    assert_same(&master, &[&replica]);
+    assert_eq!(relay.info("replication", "relay_link"), "up");
+    // By a way that no address shows.
+    let around = Proxy::to(&relay.address());
+    client.ask(&["REPLICAOF", "127.0.0.1", &around.port.to_string()]).unwrap();
+    wait_for("the word on it", SILENCE, || relay.log().contains("it is this relay itself; name the server"));
+    client.ask(&["REPLICAOF", "127.0.0.1", &master.port.to_string()]).unwrap();
+    load(&master, 3, 100);
+    assert_same(&master, &[&replica]);
+    assert_eq!(master.number("stats", "sync_full"), 1, "{}", relay.log());
 }
 
 #[test]
@@ -1477,6 +1572,38 @@ fn a_replica_that_loads_no_file_lets_no_strict_master_write() {
     wait_until_writes_are(true, &master, &relay);
 }
 
+/// A relay that has the stream resumes at once, and would count for alive each time that it tried to get a file.
+#[test]
+fn a_spool_without_room_lets_no_strict_master_write() {
+    let Some(program) = redis() else { return };
+    let strict = ["--min-replicas-to-write", "1", "--min-replicas-max-lag", "3600"];
+    let master = Server::start(&program, &[&strict[..], &["--rdbcompression", "no"]].concat());
+    let mut relay = Relay::start(&master.address(), "");
+    let mut replica = Server::start(&program, &[]);
+    replica.follow(&relay.address());
+    wait_until_writes_are(true, &master, &relay);
+    load(&master, 1, 2_000);
+    assert_same(&master, &[&replica]);
+    replica.kill();
+    relay.restart_with_little_room(16);
+    replica.restart();
+    replica.follow(&relay.address());
+    wait_for("the full disk", SILENCE, || relay.log().contains("the relay cannot keep the master's file in"));
+    wait_for("the relay's leave", SILENCE, || relay.info("replication", "relay_link") == "held");
+    let times = || master.number("stats", "sync_full") + master.number("stats", "sync_partial_ok");
+    let (before, began) = (times(), Instant::now());
+    while began.elapsed() < Duration::from_secs(4) {
+        let answer = master.client().ask(&["SET", "probe", "1"]);
+        assert!(answer.is_err_and(|error| error.to_string().contains("NOREPLICAS")), "{}", relay.log());
+        thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(times(), before, "{}", relay.log());
+    // With room it goes on.
+    relay.restart();
+    wait_until_writes_are(true, &master, &relay);
+    assert_same(&master, &[&replica]);
+}
+
 /// Who comes and goes has the master followed once a second at most.
 #[test]
 fn a_relay_that_was_left_alone_does_not_come_back_at_once() {
@@ -1565,6 +1692,35 @@ fn idle_connections_keep_out_no_replica_and_no_user() {
     }
 }
 
+/// A system may give a process fewer descriptors than it is configured for.
+#[test]
+fn where_descriptors_run_out_strangers_make_room() {
+    let Some(program) = redis() else { return };
+    let master = Server::start(&program, &[]);
+    load(&master, 1, 100);
+    let mut relay = Relay::start(&master.address(), "[limits]\nhandshake = '60s'\n");
+    for (prepare, is_short) in [("ulimit -S -n 64", false), ("ulimit -n 64", true)] {
+        relay.restart_in_shell(prepare);
+        let said = "this process may have 64 files and connections open, and the configuration allows 1328";
+        assert_eq!(relay.log().contains(said), is_short, "{prepare}: {}", relay.log());
+        let mut first = relay.client();
+        let strangers: Vec<TcpStream> =
+            (0..200).map(|_| TcpStream::connect(relay.address()).unwrap()).collect();
+        let began = Instant::now();
+        assert_eq!(relay.client().text(&["PING"]).unwrap(), "PONG");
+        assert!(began.elapsed() < Duration::from_secs(1), "{prepare}: {:?}", began.elapsed());
+        // What the master's file needs is kept for it.
+        let replica = Server::start(&program, &[]);
+        replica.follow(&relay.address());
+        assert_same(&master, &[&replica]);
+        assert!(began.elapsed() < Duration::from_secs(5), "{prepare}: {:?}", began.elapsed());
+        assert_eq!(first.text(&["PING"]).is_ok(), !is_short, "{prepare}: the oldest makes room");
+        let refusals = relay.log().matches("a connection was not accepted").count();
+        assert_eq!(refusals, usize::from(is_short), "{}", relay.log());
+        drop(strangers);
+    }
+}
+
 #[test]
 fn a_connection_that_only_is_there_is_closed_with_users_or_without() {
     for users in ["", "[[user]]\nname = 'default'\npassword = 'secret'\n"] {
@@ -1590,6 +1746,58 @@ fn a_connection_that_only_is_there_is_closed_with_users_or_without() {
             dripping.join().unwrap();
         }
     }
+}
+
+/// What is asked and not read would be kept for each, and made up while everybody else waits.
+#[test]
+fn who_asks_and_does_not_read_takes_neither_memory_nor_time() {
+    const OTHERS: usize = 48;
+    let watch = "[[user]]\nname = 'watch'\npassword = 'secret'\nmay = 'observe'\n";
+    let relay = Relay::start(&play_master(Vec::new()), watch);
+    let before = peak_memory(relay.pid());
+    let questions = b"INFO\r\n".repeat(20_000);
+    let mut others: Vec<TcpStream> = (0..OTHERS)
+        .map(|_| {
+            let mut stream = TcpStream::connect(relay.address()).unwrap();
+            stream.write_all(b"AUTH watch secret\r\n").unwrap();
+            stream.set_nonblocking(true).unwrap();
+            stream
+        })
+        .collect();
+    let mut client = relay.client();
+    client.login(Some("watch"), "secret").unwrap();
+    let (mut longest, began) = (Duration::ZERO, Instant::now());
+    let mut asked = [0; OTHERS];
+    while began.elapsed() < Duration::from_secs(3) {
+        for (stream, asked) in others.iter_mut().zip(&mut asked) {
+            *asked += stream.write(&questions[*asked % 6..]).unwrap_or(0);
+        }
+        let ask = Instant::now();
+        assert_eq!(client.text(&["PING"]).unwrap(), "PONG");
+        longest = longest.max(ask.elapsed());
+    }
+    let each = (peak_memory(relay.pid()) - before) / OTHERS as u64;
+    assert!(asked.iter().all(|asked| *asked > 100_000), "{asked:?}");
+    println!("{each} B each, and an answer to another after {longest:?} at most");
+    assert!(each < 256 << 10, "{each} B each");
+    assert!(longest < Duration::from_millis(500), "another waited for {longest:?}");
+    // Whoever reads after all is answered everything.
+    let stream = others.pop().unwrap();
+    stream.set_nonblocking(false).unwrap();
+    stream.set_read_timeout(Some(SILENCE)).unwrap();
+    let last = asked[OTHERS - 1];
+    let (mut asking, rest) = (stream.try_clone().unwrap(), questions[last % 6..6].to_vec());
+    let asking = thread::spawn(move || asking.write_all(&[&rest[..], b"ECHO the-end\r\n"].concat()));
+    let mut found = 0;
+    let mut lines = BufReader::new(stream).lines();
+    for line in &mut lines {
+        match line.unwrap().as_str() {
+            "the-end" => break,
+            line => found += usize::from(line == "# Server"),
+        }
+    }
+    asking.join().unwrap().unwrap();
+    assert_eq!(found, last / 6 + 1);
 }
 
 /// An address of this machine that is not its loopback.
@@ -1670,6 +1878,40 @@ fn backups_are_of_now_and_hold_what_was_asked_for() {
     assert_eq!(relay.number("stats", "sync_full"), 1);
 }
 
+/// It may wait for minutes and say nothing, as strangers do that make room for others.
+#[test]
+fn a_backup_keeps_its_place_among_strangers_that_come_and_go() {
+    let (Some(program), Some(cli)) = (redis(), tool("redis-cli", "redis-tools")) else { return };
+    let master = Server::start(&program, &[]);
+    load(&master, 1, 300);
+    let before = digest(&master);
+    // The file takes 10 ms for each key.
+    master.client().ask(&["CONFIG", "SET", "rdb-key-save-delay", "10000"]).unwrap();
+    let relay = Relay::start(&master.address(), "[limits]\nconnections = 8\nreplicas = 1\n");
+    let folder = tempfile::tempdir().unwrap();
+    let mut backup = Command::new(cli)
+        .args(["-p", &relay.port.to_string(), "--rdb"])
+        .arg(folder.path().join("file"))
+        .spawn()
+        .unwrap();
+    wait_for("the master's file", SILENCE, || master.info("persistence", "rdb_bgsave_in_progress") == "1");
+    let strangers: Vec<TcpStream> = (0..300).map(|_| TcpStream::connect(relay.address()).unwrap()).collect();
+    // Its place is one of a replica.
+    let mut other = TcpStream::connect(relay.address()).unwrap();
+    other.write_all(b"PSYNC ? -1\r\n").unwrap();
+    let mut answer = String::new();
+    BufReader::new(other).read_line(&mut answer).unwrap();
+    assert!(answer.contains("1 replicas and backups, as many as its `limits.replicas` allows"), "{answer}");
+    assert!(backup.try_wait().unwrap().is_none(), "it is being served");
+    assert!(backup.wait().unwrap().success(), "{}", relay.log());
+    assert_eq!(digest(&serve_file(&program, folder.path(), "file")), before);
+    drop(strangers);
+    master.client().ask(&["CONFIG", "SET", "rdb-key-save-delay", "0"]).unwrap();
+    let replica = Server::start(&program, &[]);
+    replica.follow(&relay.address());
+    assert_same(&master, &[&replica]);
+}
+
 #[test]
 fn who_asks_by_sync_gets_the_stream_and_stands_for_nobody() {
     let (Some(program), Some(cli)) = (redis(), tool("redis-cli", "redis-tools")) else { return };
@@ -1697,6 +1939,31 @@ fn who_asks_by_sync_gets_the_stream_and_stands_for_nobody() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(!relay.log().contains("it was silent"), "{}", relay.log());
+}
+
+/// A master that sends a file without a length waits for a word before the stream, and nobody here says one.
+#[test]
+fn who_says_nothing_is_not_left_waiting_for_the_stream() {
+    let Some(program) = redis() else { return };
+    let diskless = ["--repl-diskless-sync", "yes", "--repl-timeout", "60"];
+    let master = Server::start(&program, &diskless);
+    load(&master, 1, 100);
+    let first = Relay::start(&master.address(), "");
+    let second = Relay::start(&first.address(), "");
+    let mut silent = TcpStream::connect(second.address()).unwrap();
+    silent.write_all(b"SYNC\r\n").unwrap();
+    wait_for("the file", SILENCE, || second.log().contains("received the file"));
+    master.client().ask(&["SET", "by-sync", "1"]).unwrap();
+    let began = Instant::now();
+    silent.set_read_timeout(Some(SILENCE)).unwrap();
+    let mut found = Vec::new();
+    while !found.windows(7).any(|window| window == b"by-sync") {
+        let mut piece = [0; 4096];
+        let count = silent.read(&mut piece).unwrap_or_else(|error| panic!("{error}: {}", first.log()));
+        assert!(count > 0, "{}", second.log());
+        found.extend_from_slice(&piece[..count]);
+    }
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}: {}", began.elapsed(), first.log());
 }
 
 /// As a client does that captures changes: the file and the stream, and never a word.
@@ -1834,6 +2101,46 @@ fn a_file_that_was_cut_or_emptied_takes_no_guard_away_at_sighup() {
     }
     fs::write(&file, whole.replace("connections = 7", "connections = 8")).unwrap();
     hang_up(&relay, "the configuration is the one of its file now");
+}
+
+/// Whoever starts a relay may tell it to read its configuration again before it has read it once.
+#[test]
+fn a_sighup_at_the_start_ends_no_relay() {
+    let folder = tempfile::tempdir().unwrap();
+    let (config, log) = (folder.path().join("relay.toml"), folder.path().join("log"));
+    assert!(Command::new("mkfifo").arg(&config).status().unwrap().success());
+    let ready = std::os::unix::net::UnixDatagram::bind(folder.path().join("ready")).unwrap();
+    ready.set_read_timeout(Some(SILENCE)).unwrap();
+    let text = format!(
+        "[master]\naddress = '127.0.0.1:1'\n[listen]\naddress = '127.0.0.1:0'\n[spool]\ndirectory = '{}'\n",
+        folder.path().display()
+    );
+    let mut relay = Command::new(relay_program())
+        .arg("--config")
+        .arg(&config)
+        .env("NOTIFY_SOCKET", folder.path().join("ready"))
+        .stderr(fs::File::create(&log).unwrap())
+        .spawn()
+        .unwrap();
+    // Once this is open, the relay waits for the first byte of its configuration.
+    let mut first = fs::OpenOptions::new().write(true).open(&config).unwrap();
+    let signal = |name: &str| {
+        assert!(Command::new("kill").args([name, &relay.id().to_string()]).status().unwrap().success());
+    };
+    signal("-HUP");
+    thread::sleep(Duration::from_millis(100));
+    first.write_all(text.as_bytes()).unwrap();
+    drop(first);
+    let mut said = [0; 64];
+    let count = ready.recv(&mut said).expect("systemd is told that it listens");
+    assert_eq!(&said[..count], b"READY=1");
+    // What was asked for at the start is done then.
+    fs::write(&config, &text).unwrap();
+    wait_for("the second reading", SILENCE, || {
+        fs::read_to_string(&log).unwrap().contains("SIGHUP: the conf")
+    });
+    signal("-TERM");
+    assert!(relay.wait().unwrap().success());
 }
 
 #[test]

@@ -17,9 +17,9 @@ pub(super) fn page(answer: &CompareAnswer) -> Page {
             &*one.name,
             answer.worth(own),
             format!(
-                "best in {:.0}% of {} joint draws; {}",
+                "best in {:.0}% of {:.0} joint draws; {}",
                 own.best_in_share_of_draws * 100.0,
-                answer.draws,
+                answer.counted_share_of_draws * answer.draws as f64,
                 own.basis
             ),
         ));
@@ -87,7 +87,8 @@ pub(super) fn page(answer: &CompareAnswer) -> Page {
     let mut sections = vec![head, figures];
     let decides = answer.decides();
     if !decides.is_empty() {
-        sections.push(Section::new("decides", "What decides").with(PageBlock::Notes(decides)));
+        sections
+            .push(Section::new("decides", "What would change the answer").with(PageBlock::Notes(decides)));
     }
     let left_out = answer.left_out();
     if !left_out.is_empty() {

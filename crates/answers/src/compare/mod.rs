@@ -129,10 +129,13 @@ pub struct CompareAnswer {
     pub reference: Option<String>,
     /// The best device with processors of its own, at the numbers as they are; null where all devices are of one sort.
     pub card: Option<String>,
-    /// In which share of the draws it beats every plain NIC by a hundredth.
+    /// In which share of the draws that count it beats every plain NIC by a hundredth.
     pub card_best_in_share_of_draws: Option<f64>,
     /// Draws of the joint sample: a number that devices have from one place is drawn once for all of them.
     pub draws: usize,
+    /// In which share of them one of the devices has a plan that carries what is asked for: these count, since in the others
+    /// none is the better.
+    pub counted_share_of_draws: f64,
     /// Requests per second at which the host's time is compared: the load that is asked for, else what each of them carries.
     pub host_load_req_per_s: f64,
     /// The devices, in the order in which they were asked for.
@@ -199,15 +202,19 @@ pub struct DeviceFigures {
     pub unloaded_latency_basis: &'static str,
     /// Cores of the host that are busy at the load that is compared, in the mix that spares it most.
     pub host_cores: f64,
+    /// Share of the requests by alternative in that mix, which is another than the best one where the goal is another.
+    pub host_sparing_shares: ByName<f64>,
     /// Lower end of their 80% interval.
     pub host_cores_low_80: f64,
     /// Upper end of it.
     pub host_cores_high_80: f64,
     /// How well they are known, by the same words.
     pub host_cores_basis: &'static str,
-    /// In which share of the draws it beats every other device by a hundredth.
+    /// In which share of the draws it has a plan that carries what is asked for.
+    pub carried_in_share_of_draws: f64,
+    /// In which share of the draws that count it beats every other device by a hundredth.
     pub best_in_share_of_draws: f64,
-    /// In which share of the draws no other device beats it by a hundredth.
+    /// In which share of them no other device beats it by a hundredth.
     pub as_good_in_share_of_draws: f64,
     /// It beside the reference; null of the reference itself.
     pub over_reference: Option<OverReference>,
@@ -217,13 +224,14 @@ pub struct DeviceFigures {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OverReference {
-    /// Its worth by the goal over the reference's: more is better of throughput, less of time.
-    pub ratio: f64,
+    /// Its worth by the goal over the reference's: more is better of throughput, less of time. Null where the reference takes
+    /// nothing of what the goal spares, so that no ratio says by how much.
+    pub ratio: Option<f64>,
     /// Lower end of the ratio's 80% interval.
-    pub ratio_low_80: f64,
+    pub ratio_low_80: Option<f64>,
     /// Upper end of it.
-    pub ratio_high_80: f64,
-    /// In which share of the draws it is better by a hundredth.
+    pub ratio_high_80: Option<f64>,
+    /// In which share of the draws that count it is better by a hundredth.
     pub better_in_share_of_draws: f64,
     /// Cores of the host that it frees at the load that is compared.
     pub freed_host_cores: f64,
@@ -243,8 +251,8 @@ pub struct TurnAnswer {
     pub value: String,
     /// Its value at the end.
     pub at: String,
-    /// The device that is the best there.
-    pub best: String,
+    /// The device that is the best there; null where none carries what is asked for.
+    pub best: Option<String>,
 }
 
 /// Compares a design on several devices.
@@ -375,6 +383,7 @@ impl CompareAnswer {
             card: comparison.card.map(name),
             card_best_in_share_of_draws: comparison.card_best_in,
             draws: offpath_plan::sample::DRAWS,
+            counted_share_of_draws: comparison.counted_in,
             host_load_req_per_s: comparison.host_load,
             devices: comparison.contenders.iter().map(|one| ComparedDevice::of(one, unit)).collect(),
             turning_points: comparison
@@ -384,7 +393,7 @@ impl CompareAnswer {
                     number: turn.number.clone(),
                     value: turn.value.to_string(),
                     at: turn.at.to_string(),
-                    best: name(turn.device),
+                    best: turn.device.map(name),
                 })
                 .collect(),
             energy_not_compared_because: NO_ENERGY,
@@ -425,9 +434,11 @@ impl DeviceFigures {
             unloaded_latency_us_high_80: us(own.latency_s.range_80.1),
             unloaded_latency_basis: own.latency_basis.name(),
             host_cores: own.host_cores.value,
+            host_sparing_shares: own.sparing.iter().cloned().collect(),
             host_cores_low_80: own.host_cores.range_80.0,
             host_cores_high_80: own.host_cores.range_80.1,
             host_cores_basis: own.host_basis.name(),
+            carried_in_share_of_draws: own.carried_in,
             best_in_share_of_draws: own.best_in,
             as_good_in_share_of_draws: own.as_good_in,
             over_reference: own.over.as_ref().map(OverReference::of),
@@ -440,9 +451,9 @@ impl OverReference {
         let DeviceRatio { ratio, better_in, freed_cores } = over;
         let Ranged { value, range_80: (low, high), .. } = freed_cores;
         OverReference {
-            ratio: ratio.value,
-            ratio_low_80: ratio.range_80.0,
-            ratio_high_80: ratio.range_80.1,
+            ratio: ratio.map(|ratio| ratio.value),
+            ratio_low_80: ratio.map(|ratio| ratio.range_80.0),
+            ratio_high_80: ratio.map(|ratio| ratio.range_80.1),
             better_in_share_of_draws: *better_in,
             freed_host_cores: *value,
             freed_host_cores_low_80: *low,

@@ -28,15 +28,19 @@ impl DeviceFigures {
     }
 
     pub(super) fn host_cores_80(&self) -> (f64, f64) {
-        (self.host_cores_low_80, self.host_cores_high_80)
+        // What is left of a core by the solver's rounding is no core.
+        let cores = |value: f64| if value.abs() < 1e-4 { 0.0 } else { value };
+        (cores(self.host_cores_low_80), cores(self.host_cores_high_80))
     }
 }
 
 impl OverReference {
-    /// By how much the goal is met better or worse than by the reference, with its interval.
-    pub(super) fn change(&self) -> String {
+    /// By how much the goal is met better or worse than by the reference, with its interval; nothing beside a reference that
+    /// takes nothing.
+    pub(super) fn change(&self) -> Option<String> {
         let of = |ratio: f64| signed((ratio - 1.0) * 100.0, 0);
-        format!("{} (80% interval {} to {})", of(self.ratio), of(self.ratio_low_80), of(self.ratio_high_80))
+        let (low, high) = (self.ratio_low_80?, self.ratio_high_80?);
+        Some(format!("{} (80% interval {} to {})", of(self.ratio?), of(low), of(high)))
     }
 
     /// Cores of the host that it frees, or takes more of; nothing where neither is seen.
@@ -92,44 +96,73 @@ impl CompareAnswer {
 
     /// Whether to buy the card, in one line.
     pub fn answer(&self) -> String {
-        let order = if self.order_only { "order only, " } else { "" };
         let Some((named, own)) = self.named().and_then(|one| Some((one, one.plan.as_ref()?))) else {
-            return format!("{order}{} alone has a plan", self.best);
+            return format!("{} alone has a plan", self.best);
         };
         if self.verdict == CompareVerdict::OnlyOne {
-            return format!(
-                "{order}only {} has a plan: {}; basis: {}",
-                named.name,
-                self.worth(own),
-                own.basis
-            );
+            return format!("only {} has a plan: {}; basis: {}", named.name, self.worth(own), own.basis);
         }
         let reference = self.reference.as_deref().unwrap_or_default();
         let other = self.figures(reference).map_or_else(String::new, |other| self.worth(other));
-        let draws = |share: f64| format!("in {} of {} joint draws", percent(share), self.draws);
+        // In the others no device carries what is asked for, and none is the better.
+        let counted = match (self.counted_share_of_draws * self.draws as f64).round() as usize {
+            all if all == self.draws => format!("{all} joint draws"),
+            some => format!("the {some} of {} joint draws in which one of them carries the load", self.draws),
+        };
+        let draws = |share: f64| format!("in {} of {counted}", percent(share));
         let card = self.card_best_in_share_of_draws.unwrap_or(0.0);
         let said = match self.verdict {
-            CompareVerdict::Card => format!("yes, {} {}: better {}", named.name, self.by(), draws(card)),
+            CompareVerdict::Card => {
+                format!("yes, {} {}: better than {reference} {}", named.name, self.by(), draws(card))
+            }
             CompareVerdict::PlainNic => {
                 format!("no, {reference} is as good {}: {} is better {}", self.by(), named.name, draws(card))
             }
             CompareVerdict::CannotTell if self.card.is_some() => {
-                format!("cannot tell {}: {} is better {}", self.by(), named.name, draws(card))
+                format!(
+                    "cannot tell {}: {} is better than {reference} {}",
+                    self.by(),
+                    named.name,
+                    draws(card)
+                )
             }
             CompareVerdict::Device => {
                 format!("{}: the best {}", named.name, draws(own.best_in_share_of_draws))
             }
             CompareVerdict::Tie => {
-                format!("a tie: {} is the best {}", named.name, draws(own.best_in_share_of_draws))
+                format!(
+                    "a tie: {} is not beaten by a hundredth {}",
+                    named.name,
+                    draws(own.as_good_in_share_of_draws)
+                )
             }
             _ => format!("cannot tell: {} is the best {}", named.name, draws(own.best_in_share_of_draws)),
         };
         let over = own.over_reference.as_ref();
-        let change = over.map_or_else(String::new, |over| format!(", {}", over.change()));
+        if self.order_only {
+            let spares = match over {
+                Some(over) if over.freed_host_cores_low_80 > 0.0 => {
+                    "; it can spare the host time, as said below"
+                }
+                _ => "",
+            };
+            return format!(
+                "{said}{spares}; order only: guesses decide the figures below, so read no number of them"
+            );
+        }
+        let change =
+            over.and_then(OverReference::change).map_or_else(String::new, |change| format!(", {change}"));
         let freed = over.and_then(OverReference::freed);
-        let freed = freed.map_or_else(String::new, |freed| format!("; {freed} at {}", self.host_load()));
+        let freed = freed.map_or_else(String::new, |freed| {
+            let load = self.host_load();
+            match self.sparing(own) {
+                // A mix that spares the host is not the one whose rate stands before.
+                Some(mix) => format!("; instead, at {load} by {mix}, it {freed}"),
+                None => format!("; {freed} at {load}"),
+            }
+        });
         format!(
-            "{order}{said}; {} {} against {other} of {reference}{change}{freed}; basis: {}",
+            "{said}; {} {} against {other} of {reference}{change}{freed}; basis: {}",
             named.name,
             self.worth(own),
             match self.figures(reference).map(|other| other.basis).filter(|other| *other != own.basis) {
@@ -137,6 +170,16 @@ impl CompareAnswer {
                 None => own.basis.to_string(),
             }
         )
+    }
+
+    /// The mix that spares the host most, where that is another one than the best.
+    fn sparing(&self, own: &DeviceFigures) -> Option<String> {
+        let of = |shares: &crate::ByName<f64>, name: &str| {
+            shares.iter().find(|(other, _)| *other == name).map_or(0.0, |(_, share)| *share)
+        };
+        let sparing = &own.host_sparing_shares;
+        let is_other = sparing.iter().any(|(name, share)| (share - of(&own.shares, name)).abs() >= 0.005);
+        is_other.then(|| shares_text(sparing))
     }
 
     fn row(&self, one: &ComparedDevice) -> Option<Vec<TableCell>> {
@@ -169,7 +212,7 @@ impl CompareAnswer {
     pub(super) fn devices_text(&self) -> Vec<String> {
         let line = |one: &ComparedDevice| match &one.plan {
             Some(own) => format!(
-                "{} in {} (host {}): {}; binds: {}{}",
+                "{} in {} (host {}): {}; binds: {}{}{}",
                 one.name,
                 one.system.testbed,
                 one.host,
@@ -178,6 +221,7 @@ impl CompareAnswer {
                     true => "nothing but the load".to_string(),
                     false => own.binds.join(", "),
                 },
+                self.sparing(own).map_or_else(String::new, |mix| format!("; spares the host most by {mix}")),
                 CompareAnswer::other_bases(own)
             ),
             None => format!("{}: no plan: {}", one.name, one.refused.as_deref().unwrap_or_default()),
@@ -208,12 +252,16 @@ impl CompareAnswer {
         }
         if self.turning_points.is_empty() {
             return vec![format!(
-                "no number alone, at either end of its interval, makes another than {} the best",
+                "no single number: at either end of the interval of each {} stays the best",
                 self.best
             )];
         }
         let line = |one: &TurnAnswer| {
-            format!("{} at {} instead of {}: {} is the best", one.number, one.at, one.value, one.best)
+            let then = match &one.best {
+                Some(best) => format!("{best} is the best"),
+                None => "no device carries the load".to_string(),
+            };
+            format!("{} at {} instead of {}: {then}", one.number, one.at, one.value)
         };
         let mut lines: Vec<String> = self.turning_points.iter().take(MOST_TURNS).map(line).collect();
         if let Some(more) = self.turning_points.len().checked_sub(MOST_TURNS).filter(|more| *more > 0) {
@@ -243,13 +291,28 @@ impl CompareAnswer {
             "host cores: at {}, in the mix that spares the host most; best in: of {} draws in which numbers that devices share \
              are drawn once, those in which it beats every other by 1%; as good in: in which no other beats it by that\n",
             self.host_load(),
-            self.draws
+            match (self.counted_share_of_draws * self.draws as f64).round() as usize {
+                all if all == self.draws => format!("{all} joint"),
+                some => format!("the {some} of {} joint", self.draws),
+            }
         );
+        if self.counted_share_of_draws < 1.0 {
+            let carried = |one: &ComparedDevice| {
+                let own = one.plan.as_ref()?;
+                Some(format!("{} in {}", one.name, percent(own.carried_in_share_of_draws)))
+            };
+            let carried: Vec<String> = self.devices.iter().filter_map(carried).collect();
+            text += &format!(
+                "the load is carried by {} of the {} draws; where no device carries it none is the better\n",
+                carried.join(", by "),
+                self.draws
+            );
+        }
         self.devices_text().iter().for_each(|line| text += &format!("{line}\n"));
         self.left_out().iter().for_each(|line| text += &format!("{line}\n"));
         let decides = self.decides();
         if !decides.is_empty() {
-            text += &screen.heading("What decides");
+            text += &screen.heading("What would change the answer");
             decides.iter().for_each(|line| text += &format!("{line}\n"));
         }
         text += &screen.heading("Remarks");

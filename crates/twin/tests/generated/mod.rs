@@ -267,6 +267,11 @@ fn profile(draw: &mut Draw, reserve: &mut Draw, beside: &mut Draw) -> (String, S
 /// The system of a seed, loaded from files as a user's is, and draws that go on from there; `test` keeps
 /// the files of tests apart that run at once.
 pub fn system(test: &str, seed: u64) -> (System, Draw) {
+    edited(test, seed, &str::to_string)
+}
+
+/// [`system`] from files that are edited before they are read.
+pub fn edited(test: &str, seed: u64, edit: &dyn Fn(&str) -> String) -> (System, Draw) {
     let mut draw = Draw::of(Seed::new(seed).child("profile"));
     let mut reserve = Draw::of(Seed::new(seed).child("reserve"));
     let mut beside = Draw::of(Seed::new(seed).child("beside"));
@@ -274,7 +279,8 @@ pub fn system(test: &str, seed: u64) -> (System, Draw) {
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"))
         .join(format!("{test}-{seed}-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    std::fs::write(folder.join("host.toml"), host).unwrap();
+    let device = edit(&device);
+    std::fs::write(folder.join("host.toml"), edit(&host)).unwrap();
     let file = folder.join("device.toml");
     std::fs::write(&file, &device).unwrap();
     let file = file.to_str().unwrap();

@@ -3,9 +3,11 @@
 use clap::Parser;
 use miette::Diagnostic;
 use offpath_redis::config::{Acknowledge, Config, ConfigError, User};
+use offpath_redis::descriptors;
 use offpath_redis::relay::{self, RelayError};
 use offpath_terminal::failure::{BAD_INPUT, Failure};
 use offpath_terminal::output::{OutputOptions, tell};
+use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -119,18 +121,29 @@ impl Options {
     }
 }
 
+/// Tells a service manager that asks for it that the relay listens (`sd_notify`, READY=1). One that does not hear it gives the
+/// relay up.
+fn tell_systemd() {
+    let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return };
+    let told = UnixDatagram::unbound().and_then(|socket| socket.send_to(b"READY=1", &path));
+    if let Err(error) = told {
+        tell(&format!("the service manager at {} could not be told: {error}", path.to_string_lossy()));
+    }
+}
+
 /// Runs the relay until it is told to end.
 fn run(options: &Options) -> Result<ExitCode, Failure> {
     options.check()?;
     let config = options.config().map_err(|error| failure(error.into()))?;
     if options.check_only {
-        relay::Relay::new(config).map_err(failure)?;
+        let relay = relay::Relay::new(config).map_err(failure)?;
+        descriptors::provide(&relay.settings().config.limits);
         tell("the configuration is in order");
         return Ok(ExitCode::SUCCESS);
     }
     let again = options.clone();
     let configure = move || again.config().map_err(|error| error.to_string());
-    relay::run(config, configure, |_| {}).map_err(failure)?;
+    relay::run(config, configure, |_| tell_systemd()).map_err(failure)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -150,6 +163,9 @@ fn failure(error: RelayError) -> Failure {
 }
 
 fn main() -> ExitCode {
+    if let Err(error) = relay::hold_hangups() {
+        tell(&format!("SIGHUP ends this relay until it has started: {error}"));
+    }
     offpath_terminal::program(
         "offpath-relay",
         |options: &Options| options.output.color,

@@ -293,7 +293,7 @@ impl Drop for Relay {
 
 /// The program under test, or another build of it that OFFPATH_RELAY names. Only tests of its own package have it built;
 /// others take the servers from here.
-fn relay_program() -> PathBuf {
+pub fn relay_program() -> PathBuf {
     if let Some(other) = std::env::var_os("OFFPATH_RELAY") {
         return other.into();
     }
@@ -347,13 +347,18 @@ impl Relay {
 
     /// Starts it again so that it may write files of so many blocks.
     pub fn restart_with_little_room(&mut self, blocks: u32) {
+        self.restart_in_shell(&format!("trap '' XFSZ; ulimit -f {blocks}"));
+    }
+
+    /// Starts it again in a shell that has run `prepare`.
+    pub fn restart_in_shell(&mut self, prepare: &str) {
         self.kill();
         let program = relay_program();
         // The log is a file too, so a new one begins.
         let log = self.folder.path().join("log");
         fs::rename(&log, log.with_extension("before")).expect("the log is kept");
         let log = fs::OpenOptions::new().create(true).append(true).open(log).expect("a log");
-        let limited = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" --config \"$1\"");
+        let limited = format!("{prepare}; exec \"$0\" --config \"$1\"");
         let config = self.folder.path().join("relay.toml");
         let shell = Command::new("sh").args(["-c", &limited]).arg(program).arg(config).stderr(log).spawn();
         self.child = shell.expect("the relay starts");
