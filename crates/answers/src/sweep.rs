@@ -568,7 +568,8 @@ impl SweepAnswer {
         }
         if !others.is_empty() {
             let named: Vec<String> = others.iter().map(|verb| format!("`{verb}`")).collect();
-            said += &format!("\nNo published row is about {}: order only.\n", named.join(", "));
+            said +=
+                &format!("\nNothing is fitted to published rows about {}: order only.\n", named.join(", "));
         }
         said
     }

@@ -40,7 +40,7 @@ impl SystemAnswer {
         let card = self.device.as_str();
         (!CARDS.contains(&card)).then(|| {
             format!(
-                "widened by what predictions for {} were wrong by; no published row is about {card}",
+                "widened by what predictions for {} were wrong by; nothing is fitted to published rows about {card}",
                 CARDS.join(" and ")
             )
         })

@@ -18,6 +18,13 @@ pub enum Measure {
     Rate,
     /// The same in Gbit/s of payload.
     Bandwidth,
+    /// Gbit/s of payload of one processor that waits for each operation before the next.
+    BlockingBandwidth,
+    /// Threads of the responder's processor with which it is no longer what binds.
+    Threads,
+    /// Time of the responder's processor that an operation may take where all threads keep up with the slower direction of
+    /// the port, in microseconds.
+    Budget,
     /// Data packets per second on `links` at the greatest rate, or at the bandwidth `at`, in millions.
     Packets,
     /// Data packets of one operation on `links`.

@@ -187,6 +187,11 @@ impl One<'_> {
                 let (rate, binding) = self.rate()?;
                 Ok((rate * self.payload()?.get() as f64 * 8.0 / 1e3, binding))
             }
+            Measure::BlockingBandwidth => {
+                let latency_us = self.latency(&self.router, &self.own_routes()?);
+                Ok((self.payload()?.get() as f64 * 8.0 / latency_us / 1e3, None))
+            }
+            Measure::Threads | Measure::Budget => self.threads(),
             Measure::Packets => {
                 let counted = self.packets()?;
                 let (rate, binding) = match &self.plain.at {
@@ -283,6 +288,30 @@ impl One<'_> {
             Quantity::OpRate(rate) => rate.as_million_per_s(),
             Quantity::Frequency(frequency) => frequency.hz() as f64 / 1e6,
             other => other.base(),
+        })
+    }
+
+    /// How many threads of the responder's processor keep up with all other stations, or how long each of all may take for
+    /// an operation so that they keep up with the port.
+    fn threads(&self) -> Measured {
+        let routes = self.own_routes()?;
+        let responder = &routes.first().ok_or_else(|| lacks("verb"))?.path.responder;
+        let cpu = self.router.processor(responder).ok_or_else(|| lacks("path"))?;
+        let servers = self.router.stations()[cpu.index()].servers() as f64;
+        let mut demand = Demand::default();
+        routes.iter().for_each(|route| demand.add(&route.demand(&self.router)));
+        let own = demand.time.remove(&cpu).unwrap_or_default().as_seconds();
+        if self.plain.measure == Measure::Budget {
+            demand.time.retain(|station, _| self.router.stations()[station.index()].is_wire);
+            (demand.requests, demand.banks) = (BTreeMap::new(), BTreeMap::new());
+        }
+        let (rate, station) =
+            demand.capacity(&self.router).ok_or_else(|| refused("nothing else bounds it"))?;
+        let name = Some(self.router.stations()[station.index()].name.clone());
+        // As many threads as are busy at that rate; a hair above a whole number is that number.
+        Ok(match self.plain.measure {
+            Measure::Budget => (servers / rate * 1e6, name),
+            _ => ((own * rate - 1e-9).ceil(), name),
         })
     }
 

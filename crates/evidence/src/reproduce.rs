@@ -1,7 +1,7 @@
 //! Every row's experiment, run and judged, beside the null models.
 
 use crate::bench::{Bench, Change, ExperimentError, LoopMemory, Measurement, SweepPoint};
-use crate::experiment::{Compare, Experiment, Measure};
+use crate::experiment::{Compare, Experiment, Measure, Plain};
 use crate::judge::{Verdict, judge, plain};
 use crate::residual::{
     Metric, Residual, is_measured, is_theoretical, is_threshold, shipped_residuals, spread,
@@ -137,6 +137,16 @@ pub enum Sort {
     Read,
     /// A formula or a limit, on links without headers.
     Exact,
+    /// What is predicted of a card of which nothing was fitted: it tells what guesses are worth.
+    Unfitted,
+    /// What of such a card decided a number, says again what did, or could not fail.
+    UnfittedRestated,
+}
+
+/// Whether a row runs a card of which no row fitted a number.
+fn is_of_unfitted_card(row: &Row) -> bool {
+    let is_measured = |plain: &Plain| FITTED.contains(&plain.device.as_str());
+    row.experiment.as_ref().is_some_and(|one| !one.parts().any(|part| is_measured(&part.plain)))
 }
 
 impl Sort {
@@ -149,6 +159,8 @@ impl Sort {
             Sort::Fitted => "fitted",
             Sort::Read => "read",
             Sort::Exact => "exact",
+            Sort::Unfitted => "unfitted",
+            Sort::UnfittedRestated => "unfitted-restated",
         }
     }
 
@@ -157,6 +169,10 @@ impl Sort {
             RowRole::Conflict | RowRole::NotModelled | RowRole::Setting => None,
             RowRole::Read => Some(Sort::Read),
             _ if row.number.is_some() => Some(Sort::Read),
+            _ if row.scored && is_of_unfitted_card(row) => match row.no_prediction(restates) {
+                None if row.role == RowRole::Predict => Some(Sort::Unfitted),
+                _ => Some(Sort::UnfittedRestated),
+            },
             _ if is_theoretical(row) => Some(Sort::Exact),
             // A formula that the model runs on the real profile is no arithmetic.
             RowRole::Predict if row.kind == ValueKind::Formula && row.no_prediction(restates).is_some() => {
@@ -355,6 +371,10 @@ pub struct Summary {
     pub fitted_with_interval: usize,
     /// Formula rows and limits, which must be exact.
     pub exact: Count,
+    /// Predictions of cards of which nothing was fitted.
+    pub unfitted: Count,
+    /// Rows of such cards that decided a number, say again what did, or could not fail.
+    pub unfitted_restated: Count,
     /// Numbers that the profiles hold.
     pub configured: Count,
     /// Rows that the literature contradicts.
@@ -434,6 +454,9 @@ pub struct Uncertain {
     /// Its upper end.
     pub high: Quantity,
 }
+
+/// The devices that have fitted numbers.
+const FITTED: [&str; 2] = ["bluefield2", "connectx6"];
 
 /// The devices whose numbers the rows rest on, with the testbeds they were measured in.
 pub(crate) const MEASURED: [(&str, Option<&str>); 4] = [
@@ -668,6 +691,8 @@ fn nearest(line: &Line, rows: &[Row]) -> Option<(Verdict, String)> {
             && other.kind != ValueKind::Formula
             && other.kind != ValueKind::Config
             && other.role != RowRole::Conflict
+            // Of a card that was only guessed at nothing is known that another card's row would be told by.
+            && is_of_unfitted_card(other) == is_of_unfitted_card(row)
             // What follows from a prediction's own value would predict it.
             && (!other.derived || other.role == RowRole::Fit)
             && other.published.is_some_and(|claim| !claim.is_bound())
@@ -741,7 +766,11 @@ fn is_like(a: Measure, b: Measure) -> bool {
     let sort = |measure: Measure| match measure {
         Measure::Latency | Measure::DesignLatency | Measure::LoopLatency => 0,
         Measure::Rate | Measure::DesignRate | Measure::LoopRate | Measure::LoopTotal => 1,
-        Measure::Bandwidth | Measure::DesignBandwidth | Measure::DesignClients | Measure::Loop => 2,
+        Measure::Bandwidth
+        | Measure::BlockingBandwidth
+        | Measure::DesignBandwidth
+        | Measure::DesignClients
+        | Measure::Loop => 2,
         _ => 3,
     };
     sort(a) == sort(b) && (sort(a) != 3 || a == b)
@@ -820,6 +849,8 @@ pub fn summary(lines: &[Line]) -> Summary {
             Some(Sort::Fitted) => summary.fitted.count(within),
             Some(Sort::Read) => summary.configured.count(within),
             Some(Sort::Exact) => summary.exact.count(within),
+            Some(Sort::Unfitted) => summary.unfitted.count(within),
+            Some(Sort::UnfittedRestated) => summary.unfitted_restated.count(within),
             None => {}
         }
         // What has no interval lies in none, whether it was predicted or fitted.

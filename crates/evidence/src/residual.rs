@@ -51,6 +51,7 @@ impl Metric {
             (
                 Measure::Rate
                 | Measure::Bandwidth
+                | Measure::BlockingBandwidth
                 | Measure::Packets
                 | Measure::Loop
                 | Measure::LoopRate

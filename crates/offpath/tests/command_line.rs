@@ -214,6 +214,11 @@ fn json_answers_follow_their_schemas() {
         ("path.json", &SOC_HOST),
         ("path.json", &["path", "bluefield2", "--path", "client-soc", "--verb", "send-ud"]),
         ("path.json", &["path", RING, "--path", "client-arm", "--verb", "fetch-and-add"]),
+        ("path.json", &["path", "bluefield3", "--path", "dpa-dpa:host", "--verb", "load", "--range", "8MiB"]),
+        (
+            "path.json",
+            &["path", "liquidio-cn2350", "--path", "cores-cores", "--verb", "forward", "--size", "256B"],
+        ),
         ("paths.json", &["path", "bluefield2", "--verb", "write"]),
         ("device-list.json", &["device", "list"]),
         ("device-show.json", &["device", "show", "bluefield2", "--mode", "nic"]),
@@ -507,6 +512,15 @@ fn an_echo_is_two_messages_and_never_half_a_round_trip() {
 fn wrong_input_is_refused_with_a_next_step() {
     let cases: [(&[&str], &[&str]); 19] = [
         (&["path", "bluefeld2"], &["bluefeld2", "did you mean `bluefield2`?"]),
+        (
+            &["path", "bluefield3", "--path", "dpa-dpa", "--verb", "load", "--range", "2GiB"],
+            &["`--range 2GiB`", "the memory of `dpa` has 1 GiB", "use 1B to 1 GiB"],
+        ),
+        (&["path", "bluefield3", "--verb", "load", "--range", "0B"], &["`--range 0B`", "leave it out"]),
+        (
+            &["path", "stingray", "--path", "client-host"],
+            &["`client.nic` of `stingray` is a port", "`forward` is what it has"],
+        ),
         (&["path", "bluefield2", "--path", "client-sco"], &["sco", "did you mean `client-soc`?"]),
         (&["path", "bluefield2", "--path", "client"], &["requester-responder"]),
         (&["path", "bluefield2", "--path", "soc-soc"], &["itself"]),
@@ -2148,7 +2162,7 @@ fn intervals_of_another_card_are_said_to_be_borrowed() {
     let text = answer(&["device", "source", "bluefield2"]);
     fs::write(&card, text.replace("name = \"bluefield2\"", "name = \"mycard\"")).expect("it is written");
     let said = wide_answer(&["plan", STORE, "--device", card.to_str().expect("a name in UTF-8")]);
-    assert!(said.contains("no published row is about mycard"), "{said}");
+    assert!(said.contains("nothing is fitted to published rows about mycard"), "{said}");
     assert!(!wide_answer(&["plan", STORE]).contains("no published row"));
 }
 
@@ -2167,11 +2181,11 @@ fn what_nothing_published_is_about_is_named() {
         page.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let copies = page("{ copy = \"soc-host-dma\", bytes = \"4 KiB\" }");
-    assert!(copies.contains("no published row is about `copy`: order only"), "{copies}");
+    assert!(copies.contains("nothing is fitted to published rows about `copy`: order only"), "{copies}");
     assert!(!copies.contains("atomics: no published row"), "{copies}");
     let atomics = page("{ fetch-and-add = \"client-soc\" }");
     assert!(atomics.contains("atomics: no published row is about one"), "{atomics}");
-    assert!(!atomics.contains("no published row is about `"), "{atomics}");
+    assert!(!atomics.contains("fitted to published rows about `"), "{atomics}");
     let sweep = |verb: &str, path: &str| {
         answer(&[
             "sweep",
@@ -2187,7 +2201,10 @@ fn what_nothing_published_is_about_is_named() {
         ])
     };
     let copies = sweep("copy", "soc-host-dma");
-    assert!(copies.contains("No published row is about `copy`") && !copies.contains("atomics"), "{copies}");
+    assert!(
+        copies.contains("Nothing is fitted to published rows about `copy`") && !copies.contains("atomics"),
+        "{copies}"
+    );
     assert!(sweep("fetch-and-add", "client-soc").contains("Nothing is published of atomics"));
 }
 

@@ -1436,7 +1436,8 @@ impl<F: Hint> Task<F> {
                     | Verb::Copy
                     | Verb::Transform
                     | Verb::Load
-                    | Verb::Store) => {
+                    | Verb::Store
+                    | Verb::Forward) => {
                         unreachable!("`{verb}` is a message, or what no NIC carries out")
                     }
                 };
@@ -1522,7 +1523,8 @@ impl<F: Hint> Task<F> {
                 | Verb::Copy
                 | Verb::Transform
                 | Verb::Load
-                | Verb::Store) => unreachable!("`{verb}` moves no request along"),
+                | Verb::Store
+                | Verb::Forward) => unreachable!("`{verb}` moves no request along"),
             };
             (line, request)
         };

@@ -30,9 +30,11 @@ pub const WORKLOADS: [(&str, &str); 6] = [
 ];
 
 /// The files of published rows, as they are called in the repository.
-pub const ROWS: [(&str, &str); 2] = [
+pub const ROWS: [(&str, &str); 4] = [
     ("evidence/wei.toml", include_str!("../../../evidence/wei.toml")),
     ("evidence/sun.toml", include_str!("../../../evidence/sun.toml")),
+    ("evidence/dpa.toml", include_str!("../../../evidence/dpa.toml")),
+    ("evidence/ipipe.toml", include_str!("../../../evidence/ipipe.toml")),
 ];
 
 fn named(all: &[(&str, &'static str)], name: &str) -> Option<&'static str> {

@@ -37,7 +37,7 @@ fn a_design_over_every_kind_of_component_plans_and_says_what_binds() {
     let plan = &study.checked.plan;
     let bound = |name: &str| alone(plan, name).binding.clone();
     assert_eq!(bound("one-sided"), "pcie0.up", "as in a design of its own: its slots fill behind the link");
-    assert_eq!(bound("dpa"), "dpa_to_arm.bytes", "256 B over 100 Gbit/s");
+    assert_eq!(bound("dpa"), "dpa_to_arm.loads", "256 B over 100 Gbit/s");
     assert_eq!(bound("near"), "dpa_memory.memory", "256 B over 200 Gbit/s, not the host's memory");
     assert_eq!(bound("stored"), "ssd.requests", "a request a microsecond");
     assert_eq!(bound("filtered"), "regex.total", "4 KiB in and 1 KiB out over 50 Gbit/s");
@@ -85,12 +85,43 @@ fn loads_look_through_the_caches_on_their_way() {
     assert_eq!(own(512), Time::from_ns(5), "the nearest cache holds it");
     // Half of 2 KiB is in 1 KiB of L1, the rest in L2.
     assert_eq!(own(2 << 10), Time::from_ps(22_500));
-    assert_eq!(own(1 << 29).ps().div_ceil(1_000), 299, "all but a share that no cache holds");
+    assert_eq!(own(1 << 29).ps().div_ceil(1_000), 297, "all but a share that no cache holds");
     // The way to the SoC's memory leads through L1 alone.
     assert_eq!(load("dpa-dpa:arm", 1 << 20).ps() / 1_000, 499);
     assert!(load("dpa-dpa:arm", 1 << 20) > own(1 << 20));
-    // And a thread moves its bytes at its own bandwidth beside that.
-    assert_eq!(latency(&router, Verb::Load, "dpa-dpa", 4000, Some(512)), Time::from_ns(5 + 8_000));
+    // Beyond its own caches a thread looks into the SoC's last one, 100 ns sooner than into the memory behind it, as the
+    // SoC's own loads do: 1.5 of 12 MiB are in L2, as much more in L3, the rest there.
+    assert_eq!(own(12 << 20).ps().div_ceil(1_000), 170);
+    assert_eq!(load("arm-arm", 1 << 20), Time::from_ns(30));
+}
+
+/// A thread moves the bytes that its nearest cache holds at that cache's bandwidth, and waits for each line beyond it, for
+/// as many at once as it keeps outstanding.
+#[test]
+fn a_thread_moves_bytes_as_its_outstanding_lines_let_it() {
+    let router = router(&[]);
+    let load = |path: &str, bytes: u64, range: u64| latency(&router, Verb::Load, path, bytes, Some(range));
+    assert_eq!(load("dpa-dpa", 4000, 512), Time::from_ns(8_000), "4 Gbit/s of the nearest cache");
+    assert_eq!(load("dpa-dpa", 1, 512), Time::from_ns(5), "one load takes its latency");
+    // 16 lines in L2: each 35 ns more than in L1, beside 1 KiB from L1.
+    assert_eq!(load("dpa-dpa", 1024, 1 << 20).ps() / 1_000, (5 + 2_043 + 16 * 35) - 1);
+    // The way to the SoC keeps 2 lines outstanding: the first waits, each further one half as long.
+    let router = self::router(&["dpa_l1.capacity=1B"]);
+    let load = |bytes: u64| latency(&router, Verb::Load, "dpa-dpa:arm", bytes, Some(1 << 30)).ps() as f64;
+    let further = (load(1024) - load(64)) / 1e3 - 1920.0;
+    assert!((further / (15.0 * 495.0 / 2.0) - 1.0).abs() < 0.001, "{further}");
+    // Whatever a load asks for, a miss brings whole lines over the way; a store sends what it writes.
+    let demand = |verb: Verb, bytes: u64, station: &str| {
+        let path = router.path("dpa-dpa:arm").expect("it is there");
+        let access = AddressSpread { range: Some(Bytes::new(1 << 30)), ..AddressSpread::UNIFORM };
+        let operation = PathOperation::new(verb, path, Bytes::new(bytes)).accessing(access);
+        let demand = router.route(&operation).expect("it has a route").demand(&router);
+        demand.time.get(&router.station(station).expect("it is there")).copied()
+    };
+    assert_eq!(demand(Verb::Load, 8, "dpa_to_arm.loads"), demand(Verb::Load, 64, "dpa_to_arm.loads"));
+    let stored = |bytes: u64| demand(Verb::Store, bytes, "dpa_to_arm.stores").expect("it binds");
+    assert_eq!(stored(8000).ps().div_ceil(10), stored(800).ps());
+    assert_eq!(demand(Verb::Store, 8, "dpa_to_arm.loads"), None);
 }
 
 #[test]
@@ -264,7 +295,7 @@ fn every_number_of_the_card_moves_the_cost_of_some_route() {
         let remote = ["client-host", "client-arm", "client-store", "client-dpa"];
         let back = ["host-client", "arm-client", "store-client", "dpa-client", "arm-host", "dpa-host:arm"];
         let engines = ["arm-copy", "arm-host-copy", "arm-regex", "store-ssd"];
-        let own = ["dpa-dpa", "dpa-dpa:arm", "dpa-dpa:host"];
+        let own = ["dpa-dpa", "dpa-dpa:arm", "dpa-dpa:host", "arm-arm"];
         for path in [&remote[..], &back, &engines, &own].concat() {
             let path = router.path(path).ok()?;
             for verb in router.verbs(&path) {
@@ -308,5 +339,66 @@ fn every_number_of_the_card_moves_the_cost_of_some_route() {
     assert_eq!(still.iter().filter(|name| !reason(name)).collect::<Vec<_>>(), Vec::<&String>::new());
     for (end, why) in NOT_OF_ROUTES {
         assert!(still.iter().any(|name| name.ends_with(end)), "`{end}` moves a route, and is here for {why}");
+    }
+}
+
+/// A packet costs its processor a time and a time for each byte, between the port and the port.
+#[test]
+fn a_processor_forwards_packets_at_what_they_cost_it() {
+    let carried = |settings: &[&str], bytes: u64| {
+        let router = router(settings);
+        let path = router.path("arm-arm").expect("it is there");
+        let route = router.route(&PathOperation::new(Verb::Forward, path, Bytes::new(bytes)));
+        let route = route.expect("it has a route");
+        let (rate, station) = route.demand(&router).capacity(&router).expect("something binds");
+        (rate, router.stations()[station.index()].name.clone(), route.latency(&router))
+    };
+    let (rate, station, latency) = carried(&["arm_packets.packet_rate=20M/s"], 1000);
+    assert_eq!((rate.round(), station.as_str()), (20e6, "arm_packets.packets"), "16 cores take 360 ns each");
+    let (_, _, twice) = carried(&["arm_packets.packet_time=400ns"], 1000);
+    assert_eq!(twice - latency, Time::from_ns(200));
+    let (rate, station, slower) = carried(&["arm_packets.byte_rate=5Gbit/s"], 1000);
+    assert_eq!((rate.round(), station.as_str()), ((16.0 / 1800e-9f64).round(), "arm.cpu"));
+    assert_eq!(slower - latency, Time::from_ns(1600 - 160));
+    let router = router(&[]);
+    let refused = |path: &str, bytes: u64| {
+        let path = router.path(path).expect("it is there");
+        router.route(&PathOperation::new(Verb::Forward, path, Bytes::new(bytes))).expect_err("no").to_string()
+    };
+    assert!(
+        refused("arm-arm", 10_000).contains("the largest that a packet carries"),
+        "{}",
+        refused("arm-arm", 10_000)
+    );
+    let why = refused("dpa-dpa", 64);
+    assert!(why.contains("add a table of kind `packets` with `processor = \"dpa\"`"), "{why}");
+    assert!(refused("arm-arm:host", 64).contains("write `arm-arm`"));
+}
+
+/// A card without verbs says so by name, and has what its processors do themselves.
+#[test]
+fn a_port_carries_no_verbs_and_says_so() {
+    let library = Library::builtin();
+    for device in ["liquidio-cn2350", "liquidio-cn2360", "stingray"] {
+        let request = SystemRequest { device, ..SystemRequest::default() };
+        let router = Router::new(&library.load(&request).expect("it loads")).expect("it has routes");
+        for (verb, path) in [
+            (Verb::Read, "client-host"),
+            (Verb::Write, "host-cores"),
+            (Verb::SendDatagram, "cores-client"),
+            (Verb::FetchAndAdd, "client-cores"),
+        ] {
+            let path = router.path(path).expect("its ends are there");
+            let why = router.route(&PathOperation::new(verb, path, Bytes::new(64))).expect_err("it has none");
+            let why = why.to_string();
+            assert!(
+                why.contains("is a port that hands packets to processors") && why.contains(device),
+                "{why}"
+            );
+            // The DMA engine of one of them has READ and WRITE too.
+            let paths = router.paths_of(verb);
+            assert!(paths.iter().all(|path| path.engine.is_some()), "{device} lists paths of {verb}");
+        }
+        assert!(!router.paths_of(Verb::Forward).is_empty() && !router.paths_of(Verb::Load).is_empty());
     }
 }

@@ -5,7 +5,7 @@ use crate::error::{Place, ProfileError, Source, list, suggestion};
 use crate::schema::{Blank, Component, Kind};
 use crate::{
     Cache, Category, Endpoint, Engine, EngineWork, LargeTransferLimit, Library, Link, Machine, Memory,
-    Network, Nic, Number, Pcie, Problem, Processor, Reach, Switch, System, VerbCosts,
+    Network, Nic, Number, PacketCosts, Pcie, Problem, Processor, Reach, Switch, System, VerbCosts,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -197,9 +197,11 @@ impl Plan<'_> {
         let links = self.links()?;
         let absent: Vec<&str> = if self.mode == "nic" { self.card_ends() } else { Vec::new() };
         let hidden = |name: &str| absent.contains(&self.meant(name));
-        let nic_table = self.of_kind(Kind::Nic).next().ok_or_else(|| self.no_nic())?;
+        let mut nics = self.tables().filter(|table| matches!(table.kind, Kind::Nic | Kind::Port));
+        let nic_table = nics.next().ok_or_else(|| self.no_nic())?;
 
-        let mut nic = Nic { name: self.full("nic"), ..Nic::blank() };
+        let carries_verbs = nic_table.kind == Kind::Nic;
+        let mut nic = Nic { name: self.full("nic"), carries_verbs, ..Nic::blank() };
         fill(&mut nic, &self.full("nic"), nic_table, numbers);
         let mut machine = Machine {
             role: self.role.name.clone(),
@@ -252,11 +254,14 @@ impl Plan<'_> {
             let (processor, memory) = (table.words("processor"), table.words("memory"));
             if !hidden(processor.first()) && !hidden(memory.first()) {
                 let through = table.words("through").values;
+                let last_level_of = table.words("last_level_of").values;
+                let last_level_of = last_level_of.first().filter(|processor| !hidden(processor));
                 let mut reach = Reach {
                     name: self.full(&table.name),
                     processor: self.full(self.meant(processor.first())),
                     memory: self.full(self.meant(memory.first())),
                     through: through.iter().map(|cache| self.full(cache)).collect(),
+                    last_level_of: last_level_of.map(|name| self.full(self.meant(name))),
                     ..Reach::blank()
                 };
                 fill(&mut reach, &self.full(&table.name), table, numbers);
@@ -312,12 +317,22 @@ impl Plan<'_> {
         memories: &[Memory],
         numbers: &mut BTreeMap<String, Arc<Number>>,
     ) -> Result<Endpoint, ProfileError> {
-        let verbs_table = self.verbs_of(table)?;
-        let (name, verbs_name) = (self.full(&table.name), self.full(&verbs_table.name));
-        let mut verbs = VerbCosts { name: verbs_name.clone(), ..VerbCosts::blank() };
-        fill(&mut verbs, &verbs_name, verbs_table, numbers);
+        let name = self.full(&table.name);
+        let mut verbs = VerbCosts::blank();
+        // A port carries no verbs, so that they cost nobody anything.
+        if self.of_kind(Kind::Port).next().is_none() {
+            let verbs_table = self.verbs_of(table)?;
+            verbs.name = self.full(&verbs_table.name);
+            fill(&mut verbs, &self.full(&verbs_table.name), verbs_table, numbers);
+        }
+        let is_meant = |one: &&Table| self.meant(one.words("processor").first()) == table.name;
+        let packets = self.of_kind(Kind::Packets).find(is_meant).map(|own| {
+            let mut costs = PacketCosts { name: self.full(&own.name), ..PacketCosts::blank() };
+            fill(&mut costs, &self.full(&own.name), own, numbers);
+            costs
+        });
         let is_host = Arc::ptr_eq(&table.source, &self.host.source);
-        let mut processor = Processor { name: name.clone(), is_host, verbs, ..Processor::blank() };
+        let mut processor = Processor { name: name.clone(), is_host, verbs, packets, ..Processor::blank() };
         let mut memory = Memory { name: name.clone(), ..Memory::blank() };
         if table.kind == Kind::Processor {
             let own = self.full(&table.words("memory").values.concat());
@@ -421,6 +436,16 @@ impl Plan<'_> {
         let mut served: BTreeMap<String, &str> = BTreeMap::new();
         for table in self.tables() {
             match table.kind {
+                Kind::Verbs if self.of_kind(Kind::Port).next().is_some() => {
+                    return Err(structure(
+                        format!(
+                            "`[{}]` says what verbs cost, and `[nic]` is a port, which carries none",
+                            table.name
+                        ),
+                        "leave the table out, or describe a NIC with `kind = \"nic\"`",
+                        table.place(),
+                    ));
+                }
                 Kind::Verbs => {
                     let endpoint = table.words("endpoint");
                     known(endpoint.first(), table, "endpoint")?;
@@ -453,11 +478,29 @@ impl Plan<'_> {
                     let own = table.words("memory");
                     named(&[Kind::Memory], "memory", own.first(), table, "memory")?;
                 }
+                Kind::Packets => {
+                    known(table.words("processor").first(), table, "processor")?;
+                    let words = table.words("processor");
+                    let own = self.meant(words.first());
+                    let is_other = |one: &&Table| one.name != table.name;
+                    let mut others = self.of_kind(Kind::Packets).filter(is_other);
+                    if let Some(other) = others.find(|one| self.meant(one.words("processor").first()) == own)
+                    {
+                        return Err(ProfileError::new(
+                            Problem::Duplicate { what: "the packets table of".into(), name: own.to_string() },
+                            format!("`[{}]` is the other; keep one of them", other.name),
+                            Some(table.words_place("processor")),
+                        ));
+                    }
+                }
                 Kind::Reach => {
                     known(table.words("processor").first(), table, "processor")?;
                     memory(table.words("memory").first(), table, "memory")?;
                     for name in &table.words("through").values {
                         named(&[Kind::Cache], "cache", name, table, "through")?;
+                    }
+                    for name in &table.words("last_level_of").values {
+                        known(name, table, "last_level_of")?;
                     }
                 }
                 Kind::LargeTransferLimit => {

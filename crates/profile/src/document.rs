@@ -71,7 +71,7 @@ impl Category {
     pub(crate) fn holds(self, kind: Kind) -> bool {
         match self {
             Category::Device => !matches!(kind, Kind::Machine | Kind::Network),
-            Category::Host => !matches!(kind, Kind::Machine | Kind::Network | Kind::Nic),
+            Category::Host => !matches!(kind, Kind::Machine | Kind::Network | Kind::Nic | Kind::Port),
             // An engine of a testbed is fitted into its server, as a drive is.
             Category::Testbed => matches!(kind, Kind::Machine | Kind::Network | Kind::Engine),
             Category::Overlay => false,
@@ -772,9 +772,13 @@ impl Reader<'_> {
                 .to_string()
         } else if self.name == "card" {
             "`card` stands for the device that is asked for; choose another name".to_string()
-        } else if kind == Kind::Nic && self.name != "nic" || kind == Kind::Network && self.name != "network" {
+        } else if matches!(kind, Kind::Nic | Kind::Port) && self.name != "nic"
+            || kind == Kind::Network && self.name != "network"
+        {
             format!("there is one, and it is called `{}`", kind.name())
-        } else if kind != Kind::Nic && self.name == "nic" || kind != Kind::Network && self.name == "network" {
+        } else if !matches!(kind, Kind::Nic | Kind::Port) && self.name == "nic"
+            || kind != Kind::Network && self.name == "network"
+        {
             format!("the name belongs to the table of kind `{}`; choose another", self.name)
         } else {
             return Ok(());

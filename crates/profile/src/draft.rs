@@ -116,8 +116,9 @@ const OTHERS: &[(&str, Kind, &[&str])] = &[
     ("dpa_wire", Kind::Wire, &["[\"nic\", \"dpa\"]"]),
     ("dpa_memory_wire", Kind::Wire, &["[\"nic\", \"dpa_memory\"]"]),
     ("dpa_l1", Kind::Cache, &[]),
-    ("dpa_to_soc", Kind::Reach, &["\"dpa\"", "\"soc\"", "[\"dpa_l1\"]"]),
+    ("dpa_to_soc", Kind::Reach, &["\"dpa\"", "\"soc\"", "[\"dpa_l1\"]", "\"soc\""]),
     ("dpa_verbs", Kind::Verbs, &["\"dpa\""]),
+    ("dpa_packets", Kind::Packets, &["\"dpa\""]),
     ("regex", Kind::Engine, &["\"soc\"", "\"transform\"", "[\"soc\"]"]),
     ("ssd", Kind::Engine, &["\"soc\"", "\"store\"", "[\"soc\"]"]),
     ("large_transfers", Kind::LargeTransferLimit, &["\"*\"", "\"soc\"", "[\"read\"]"]),
@@ -383,6 +384,7 @@ fn others() -> String {
     let mut text =
         "\n# What other cards have: uncomment what this one has, and give a second one of a kind another name.\n"
             .to_string();
+    text += "# # A card that carries no verbs, whose processors handle packets, has `kind = \"port\"` and `port_rate` alone in [nic].\n#\n";
     for (component, kind, words) in OTHERS {
         for line in blank_table(component, *kind, words, &mut Knowledge::default()).lines() {
             text += &format!("{}\n", if line.is_empty() { "#".to_string() } else { format!("# {line}") });

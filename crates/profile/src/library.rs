@@ -324,12 +324,9 @@ impl Library {
         });
         let own = match category {
             Category::Device => {
-                let base = known.clone().next().unwrap_or("DEVICE");
-                format!(
-                    "; `offpath new device my-card --base {base}` begins a description of one of your own"
-                )
+                "; `offpath new device my-card --base DEVICE` begins a description of one of your own"
             }
-            _ => String::new(),
+            _ => "",
         };
         let near = match crate::renamed::word(name) {
             Some(new) => format!("it is called `{new}` now"),

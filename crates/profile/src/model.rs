@@ -140,6 +140,8 @@ declared! {
     pub struct Nic {
         /// The dotted name, as in `nic` or `client.nic`.
         name: String,
+        /// Whether it carries verbs; one that does not is a port that hands packets to processors, and has a `port_rate` alone.
+        carries_verbs: bool,
     }
     numbers {
         /// Network bandwidth in each direction, of all ports together.
@@ -194,6 +196,8 @@ declared! {
         is_host: bool,
         /// What verbs cost it on the NIC of its machine.
         verbs: VerbCosts,
+        /// What it costs to forward packets, where that is known.
+        packets: Option<PacketCosts>,
     }
     numbers {
         /// Processor cores that may issue, handle and compute.
@@ -223,6 +227,8 @@ declared! {
         capacity: Bytes [SIZE],
         /// Time of a load that it answers.
         latency: Time [DELAY],
+        /// Bandwidth of one thread whose loads it answers, where it is the nearest; absent where nothing is known to bind.
+        thread_bandwidth: Option<BitRate> [RATE],
         /// Bandwidth of all that it answers at once; absent where nothing is known to bind.
         bandwidth: Option<BitRate> [RATE],
     }
@@ -239,14 +245,20 @@ declared! {
         memory: String,
         /// The caches that it looks through, the nearest first.
         through: Vec<String>,
+        /// The processor whose last-level cache stands before the memory, where one does.
+        last_level_of: Option<String>,
     }
     numbers {
         /// Time of a load that no cache answers.
         latency: Time [DELAY],
-        /// Bandwidth of one thread in sequence.
-        thread_bandwidth: BitRate [RATE],
-        /// Bandwidth of all threads together; absent where only the memory's own is known to bind.
-        bandwidth: Option<BitRate> [RATE],
+        /// Bytes that one miss brings.
+        line: Bytes [SIZE],
+        /// Lines in sequence that a thread waits for side by side.
+        outstanding: u64 [MANY],
+        /// Bandwidth of the loads of all threads together; absent where only the memory's own is known to bind.
+        load_bandwidth: Option<BitRate> [RATE],
+        /// Bandwidth of the stores of all threads together; absent where only the memory's own is known to bind.
+        store_bandwidth: Option<BitRate> [RATE],
     }
 }
 
@@ -330,6 +342,22 @@ declared! {
         write_slot_time: Time [DELAY],
         /// How long a message into this endpoint keeps an in-flight slot of the NIC.
         receive_slot_time: Time [DELAY],
+    }
+}
+
+declared! {
+    /// What it costs a processor to take a packet from the port and send it out again.
+    pub struct PacketCosts {
+        /// The dotted name of the table, as in `soc_packets`.
+        name: String,
+    }
+    numbers {
+        /// Processor time of a packet, whatever its size.
+        packet_time: Time [DELAY],
+        /// Rate at which a thread moves the bytes of packets beside that; absent where size is not known to matter.
+        byte_rate: Option<BitRate> [RATE],
+        /// Packets that the NIC hands to all threads of the processor together; absent where nothing is known to bind.
+        packet_rate: Option<OpRate> [OPERATIONS],
     }
 }
 

@@ -189,6 +189,9 @@ impl System {
             for Endpoint { processor, memory, .. } in machine.endpoints.iter_mut().chain(&mut machine.apart) {
                 done |= processor.name == component && processor.put(key, value);
                 done |= processor.verbs.name == component && processor.verbs.put(key, value);
+                if let Some(packets) = processor.packets.as_mut().filter(|costs| costs.name == component) {
+                    done |= packets.put(key, value);
+                }
                 done |= memory.name == component && memory.put(key, value);
             }
             for part in machine.memories.iter_mut().filter(|part| part.name == component) {
@@ -214,15 +217,17 @@ impl System {
     fn components(&self) -> impl Iterator<Item = (&str, Kind)> {
         let machines = self.machines.iter().flat_map(|machine| {
             let link = |link: &crate::Link| if link.pcie.is_some() { Kind::Link } else { Kind::Wire };
-            let own = [(machine.role.as_str(), Kind::Machine), (machine.nic.name.as_str(), Kind::Nic)];
+            let nic = if machine.nic.carries_verbs { Kind::Nic } else { Kind::Port };
+            let own = [(machine.role.as_str(), Kind::Machine), (machine.nic.name.as_str(), nic)];
             own.into_iter()
                 .chain(machine.switches.iter().map(|part| (part.name.as_str(), Kind::Switch)))
                 .chain(machine.links.iter().map(move |part| (part.name.as_str(), link(part))))
                 .chain(machine.endpoints.iter().flat_map(|part| {
-                    let Processor { name, verbs, .. } = &part.processor;
+                    let Processor { name, verbs, packets, .. } = &part.processor;
                     let is_alone = *name != part.memory.name;
                     let kind = if is_alone { Kind::Processor } else { Kind::Endpoint };
-                    [(name.as_str(), kind), (verbs.name.as_str(), Kind::Verbs)]
+                    let packets = packets.iter().map(|costs| (costs.name.as_str(), Kind::Packets));
+                    [(name.as_str(), kind), (verbs.name.as_str(), Kind::Verbs)].into_iter().chain(packets)
                 }))
                 .chain(machine.memories.iter().map(|part| (part.name.as_str(), Kind::Memory)))
                 .chain(machine.caches.iter().map(|part| (part.name.as_str(), Kind::Cache)))

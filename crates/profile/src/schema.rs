@@ -2,8 +2,8 @@
 //! the model that it fills (`model.rs`, by [`declared`]); key, dimension, range and documentation follow from there.
 
 use crate::{
-    Cache, Engine, EngineWork, LargeTransferLimit, Link, Machine, Memory, Network, Nic, Pcie, Processor,
-    Provenance, Reach, Switch, VerbCosts,
+    Cache, Engine, EngineWork, LargeTransferLimit, Link, Machine, Memory, Network, Nic, PacketCosts, Pcie,
+    Processor, Provenance, Reach, Switch, VerbCosts,
 };
 use offpath_quantity::{BitRate, Bytes, Dimension, Frequency, OpRate, Quantity, Time};
 
@@ -11,6 +11,7 @@ use offpath_quantity::{BitRate, Bytes, Dimension, Frequency, OpRate, Quantity, T
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     Nic,
+    Port,
     Switch,
     Link,
     Wire,
@@ -20,6 +21,7 @@ pub(crate) enum Kind {
     Cache,
     Reach,
     Verbs,
+    Packets,
     Engine,
     LargeTransferLimit,
     Machine,
@@ -111,6 +113,7 @@ pub(crate) const EITHER: Range = range(0.0, 1.0, "`true` or `false`");
 impl Kind {
     pub(crate) const ALL: &[Kind] = &[
         Kind::Nic,
+        Kind::Port,
         Kind::Switch,
         Kind::Link,
         Kind::Wire,
@@ -120,6 +123,7 @@ impl Kind {
         Kind::Cache,
         Kind::Reach,
         Kind::Verbs,
+        Kind::Packets,
         Kind::Engine,
         Kind::LargeTransferLimit,
         Kind::Machine,
@@ -129,6 +133,7 @@ impl Kind {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Kind::Nic => "nic",
+            Kind::Port => "port",
             Kind::Switch => "switch",
             Kind::Link => "link",
             Kind::Wire => "wire",
@@ -138,6 +143,7 @@ impl Kind {
             Kind::Cache => "cache",
             Kind::Reach => "reach",
             Kind::Verbs => "verbs",
+            Kind::Packets => "packets",
             Kind::Engine => "engine",
             Kind::LargeTransferLimit => "large-transfer-limit",
             Kind::Machine => "machine",
@@ -147,7 +153,12 @@ impl Kind {
 
     /// The numbers of a table of this kind.
     pub(crate) fn keys(self) -> impl Iterator<Item = &'static Key> + Clone {
-        self.parts().iter().flat_map(|(_, keys)| keys.iter())
+        // A port fills a NIC, and has of its numbers the one that is not of verbs.
+        let is_of_port = |key: &&Key| key.name == "port_rate";
+        self.parts()
+            .iter()
+            .flat_map(|(_, keys)| keys.iter())
+            .filter(move |key| self != Kind::Port || is_of_port(key))
     }
 
     /// What a table of this kind describes.
@@ -156,6 +167,9 @@ impl Kind {
             // It fills the component of a link, and is another thing to who writes it.
             Kind::Wire => {
                 "A link between two nodes of a machine that is known to bind nothing: a delay alone.".into()
+            }
+            Kind::Port => {
+                "A network port that hands packets to processors and carries no verbs. It is a node of the topology named `nic`.".into()
             }
             Kind::Endpoint => {
                 "A processor with its own memory at one node of the machine: the host, or a SoC of the card."
@@ -171,7 +185,7 @@ impl Kind {
             (C::LINES, C::KEYS)
         }
         match self {
-            Kind::Nic => &const { [of::<Nic>()] },
+            Kind::Nic | Kind::Port => &const { [of::<Nic>()] },
             Kind::Switch => &const { [of::<Switch>()] },
             Kind::Link => &const { [of::<Link>(), of::<Pcie>()] },
             Kind::Wire => &const { [of::<Link>()] },
@@ -181,6 +195,7 @@ impl Kind {
             Kind::Cache => &const { [of::<Cache>()] },
             Kind::Reach => &const { [of::<Reach>()] },
             Kind::Verbs => &const { [of::<VerbCosts>()] },
+            Kind::Packets => &const { [of::<PacketCosts>()] },
             Kind::Engine => &const { [of::<Engine>()] },
             Kind::LargeTransferLimit => &const { [of::<LargeTransferLimit>()] },
             Kind::Machine => &const { [of::<Machine>()] },
@@ -211,6 +226,15 @@ impl Kind {
                     )]
                 }
             }
+            Kind::Packets => {
+                const {
+                    &[Word::one(
+                        "processor",
+                        "\"soc\"",
+                        "The processor that forwards them; in a device `host` is the host's.",
+                    )]
+                }
+            }
             Kind::Processor => {
                 const {
                     &[Word::one(
@@ -229,6 +253,11 @@ impl Kind {
                             "through",
                             "[\"dpa_l1\"]",
                             "The caches that it looks through, the nearest first; none where left out.",
+                        ),
+                        Word::optional(
+                            "last_level_of",
+                            "\"soc\"",
+                            "The processor whose last-level cache stands before the memory, so that loads look there too; none where left out.",
                         ),
                     ]
                 }
@@ -289,7 +318,13 @@ impl Kind {
                     ]
                 }
             }
-            Kind::Nic | Kind::Switch | Kind::Endpoint | Kind::Memory | Kind::Cache | Kind::Network => &[],
+            Kind::Nic
+            | Kind::Port
+            | Kind::Switch
+            | Kind::Endpoint
+            | Kind::Memory
+            | Kind::Cache
+            | Kind::Network => &[],
         }
     }
 }
@@ -605,7 +640,7 @@ mod tests {
                 assert!(!documentation.contains("  ") && !documentation.contains('"'), "{documentation:?}");
                 let value = Quantity::from_base(key.range.most, key.dimension).expect("a range can be held");
                 let is_changed = match kind {
-                    Kind::Nic => changes(Nic::blank(), key, value),
+                    Kind::Nic | Kind::Port => changes(Nic::blank(), key, value),
                     Kind::Switch => changes(Switch::blank(), key, value),
                     Kind::Link => changes(Link { pcie: Some(Pcie::blank()), ..Link::blank() }, key, value),
                     Kind::Wire => changes(Link::blank(), key, value),
@@ -617,6 +652,7 @@ mod tests {
                     Kind::Cache => changes(Cache::blank(), key, value),
                     Kind::Reach => changes(Reach::blank(), key, value),
                     Kind::Verbs => changes(VerbCosts::blank(), key, value),
+                    Kind::Packets => changes(PacketCosts::blank(), key, value),
                     Kind::Engine => changes(Engine::blank(), key, value),
                     Kind::LargeTransferLimit => changes(LargeTransferLimit::blank(), key, value),
                     Kind::Machine => changes(Machine::blank(), key, value),

@@ -94,7 +94,7 @@ fn a_blank_file_is_refused_with_every_number_at_once_and_loads_when_they_are_fil
             Some((key, _)) => {
                 let value = match key {
                     "ddio" => "false",
-                    "pcie_mtu" | "bank_stride" => "\"128 B\"",
+                    "pcie_mtu" | "bank_stride" | "line" => "\"128 B\"",
                     _ if key.contains("bandwidth") || key.ends_with("_rate") || key == "rate" => {
                         "\"200 Gbit/s\""
                     }

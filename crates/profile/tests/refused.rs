@@ -130,8 +130,9 @@ const CASES: &[Case] = &[
     device("kind = \"engine\"\nendpoint = \"arm\"", "kind = \"engine\"\nwork = \"dig\"\nendpoint = \"arm\"", "\"dig\"", &["no work `dig` for the engine `[copy]`", "`transform`"]),
     device("kind = \"engine\"\nendpoint = \"arm\"", "kind = \"engine\"\nreaches = [\"moon\"]\nendpoint = \"arm\"", "[\"moon\"]", &["no memory `moon` for `reaches` of `[copy]`"]),
     device("slow_rate = ", "# slow_rate = ", "[copy]", &["`[copy]` has one of `slow_above` and `slow_rate`", "write both"]),
-    device("[copy]", "[far]\nkind = \"reach\"\nprocessor = \"arm\"\nmemory = \"moon\"\nlatency = { value = \"1 us\", source = \"i\", provenance = \"datasheet\" }\nthread_bandwidth = { value = \"1 Gbit/s\", source = \"i\", provenance = \"datasheet\" }\n[copy]", "\"moon\"", &["no memory `moon` for `memory` of `[far]`"]),
-    device("[copy]", "[far]\nkind = \"reach\"\nprocessor = \"arm\"\nmemory = \"host\"\nthrough = [\"l9\"]\nlatency = { value = \"1 us\", source = \"i\", provenance = \"datasheet\" }\nthread_bandwidth = { value = \"1 Gbit/s\", source = \"i\", provenance = \"datasheet\" }\n[copy]", "[\"l9\"]", &["no cache `l9` for `through` of `[far]`"]),
+    device("[copy]", "[far]\nkind = \"reach\"\nprocessor = \"arm\"\nmemory = \"moon\"\nlatency = { value = \"1 us\", source = \"i\", provenance = \"datasheet\" }\nline = { value = \"64 B\", source = \"i\", provenance = \"datasheet\" }\noutstanding = { value = 1, source = \"i\", provenance = \"datasheet\" }\n[copy]", "\"moon\"", &["no memory `moon` for `memory` of `[far]`"]),
+    device("[copy]", "[far]\nkind = \"reach\"\nprocessor = \"arm\"\nmemory = \"host\"\nthrough = [\"l9\"]\nlatency = { value = \"1 us\", source = \"i\", provenance = \"datasheet\" }\nline = { value = \"64 B\", source = \"i\", provenance = \"datasheet\" }\noutstanding = { value = 1, source = \"i\", provenance = \"datasheet\" }\n[copy]", "[\"l9\"]", &["no cache `l9` for `through` of `[far]`"]),
+    device("[copy]", "[far]\nkind = \"reach\"\nprocessor = \"arm\"\nmemory = \"host\"\nlast_level_of = \"l9\"\nlatency = { value = \"1 us\", source = \"i\", provenance = \"datasheet\" }\nline = { value = \"64 B\", source = \"i\", provenance = \"datasheet\" }\noutstanding = { value = 1, source = \"i\", provenance = \"datasheet\" }\n[copy]", "\"l9\"", &["no endpoint `l9` for `last_level_of` of `[far]`"]),
     device("[copy]", "[tiny]\nkind = \"processor\"\nmemory = \"arm\"\ncores = { value = 1, source = \"i\", provenance = \"datasheet\" }\nfrequency = { value = \"1 GHz\", source = \"i\", provenance = \"datasheet\" }\n[copy]", "\"arm\"\ncores", &["no memory `arm` for `memory` of `[tiny]`"]),
 ];
 
@@ -207,12 +208,15 @@ fn requests_and_settings_are_refused_with_the_nearest_names() {
             SystemRequest { overlays: vec!["slip"], ..base.clone() },
             &["number that matches `*.encodng`", "did you mean `*.encoding`?"],
         ),
-        (SystemRequest { device: "rack", ..base.clone() }, &["`rack` is a testbed", "known: `bluefield2`"]),
+        (
+            SystemRequest { device: "rack", ..base.clone() },
+            &["`rack` is a testbed", "known: `bluefield1`, `bluefield2`"],
+        ),
         (
             SystemRequest { device: "bluefield4", ..base.clone() },
             &[
-                "did you mean one of `bluefield2`, `bluefield3`?",
-                "`offpath new device my-card --base bluefield2`",
+                "did you mean one of `bluefield1`, `bluefield2`, `bluefield3`?",
+                "`offpath new device my-card --base DEVICE`",
             ],
         ),
         (set("arm.pcie_mtu"), &["no `=`", "soc.pcie_mtu=512B"]),

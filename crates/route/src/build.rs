@@ -7,7 +7,9 @@ use crate::station::{ENGINE_PARTS, Station, StationId, StationKind, inbound_read
 use crate::visit::{
     AddressSpread, Hop, InflightSlots, MOST_ENDPOINTS, MOST_LIMITS, Mark, Pick, Requests, Route, Train, Visit,
 };
-use offpath_profile::{Direction, Endpoint, Engine, EngineWork, Machine, Memory, Pcie, Reach, System};
+use offpath_profile::{
+    Direction, Endpoint, Engine, EngineWork, Machine, Memory, PacketCosts, Pcie, Reach, System,
+};
 use offpath_quantity::{BitRate, Bytes, Time};
 use std::collections::BTreeMap;
 
@@ -55,6 +57,8 @@ impl PathOperation {
 /// The longest message of a reliable connection: the 1 GiB that common NICs report, half of what
 /// InfiniBand allows.
 pub const LONGEST_MESSAGE: Bytes = Bytes::new(1 << 30);
+/// The longest packet that a processor forwards: a jumbo frame of common switches.
+const LONGEST_PACKET: Bytes = Bytes::new(9216);
 /// What a write-combining store buffer sends in one TLP.
 const WRITE_COMBINING: Bytes = Bytes::new(64);
 /// A hop that does not cut its bytes into packets.
@@ -95,6 +99,8 @@ impl HopList {
 #[derive(Clone, Copy, Debug)]
 struct ProcessorStations {
     cpu: StationId,
+    /// Where the packets bind that the NIC hands to all of its threads.
+    packets: Option<StationId>,
 }
 
 /// The stations of one memory.
@@ -145,8 +151,8 @@ struct MachineStations {
     engines: Vec<EngineStations>,
     /// Of each cache, where its bandwidth binds.
     caches: Vec<Option<StationId>>,
-    /// Of each way of a processor to a memory, where its bandwidth binds.
-    reaches: Vec<Option<StationId>>,
+    /// Of each way of a processor to a memory, where the bandwidth of its loads binds, and that of its stores.
+    reaches: Vec<[Option<StationId>; 2]>,
     large_transfer_limits: Vec<StationId>,
     /// Where each end of a list of hops is in `hop_lists`: the processors in order, the memories in order, the NIC.
     nodes: Vec<usize>,
@@ -540,8 +546,11 @@ impl Router {
                 "joins a processor with itself; name two different ones, or `load` or `store`",
             ));
         }
-        if carrier == Carrier::Processor {
-            reach(&from, &to, path)?;
+        match (carrier, verb) {
+            (Carrier::Processor, Verb::Forward) => drop(packet_costs(&from, &to, path)?),
+            (Carrier::Processor, _) => drop(reach(&from, &to, path)?),
+            (Carrier::Nic, _) => carries_verbs(&from, path).and_then(|()| carries_verbs(&to, path))?,
+            (Carrier::Engine(_), _) => {}
         }
         if verb.row().carriers.contains(&carrier) {
             return Ok(carrier);
@@ -580,6 +589,7 @@ impl Router {
         }
         let carrier = self.carrier(*verb, path)?;
         let (bound, what) = match verb.row().transport {
+            _ if *verb == Verb::Forward => (LONGEST_PACKET, "a packet"),
             Transport::Datagram => (self.system.network.mtu, "a datagram"),
             Transport::Reliable => (LONGEST_MESSAGE, "a message"),
         };
@@ -604,6 +614,7 @@ impl Router {
         match (carrier, verb.row().moves, &path.engine) {
             (Carrier::Nic, Moves::ToRequester, _) => build.fetch(*posting),
             (Carrier::Nic, Moves::ToResponder, _) => build.deliver(*posting),
+            (Carrier::Processor, ..) if *verb == Verb::Forward => build.forward(path)?,
             (Carrier::Processor, ..) => build.touch(path)?,
             (Carrier::Engine(_), _, name) => {
                 let name = name.as_ref().expect("an engine carries what names it");
@@ -633,6 +644,55 @@ fn reach<'r>(from: &Place<'r>, to: &Place<'_>, path: &Path) -> Result<&'r Reach,
     })
 }
 
+/// What a packet costs the requester's processor that forwards it.
+fn packet_costs<'r>(from: &Place<'r>, to: &Place<'_>, path: &Path) -> Result<&'r PacketCosts, RouteError> {
+    let processor = &from.endpoint.processor;
+    let no_hops = |reason: String| RouteError::NoHops { path: path.to_string(), reason };
+    if from.endpoint.name != processor.name || to.endpoint.name != processor.name {
+        return Err(no_hops(format!(
+            "names another memory than that of `{0}`, in which packets lie: write `{0}-{0}`",
+            processor.name
+        )));
+    }
+    processor.packets.as_ref().ok_or_else(|| {
+        no_hops(format!(
+            "needs to know what a packet costs `{0}`: add a table of kind `packets` with `processor = \"{0}\"` to the profile",
+            processor.name
+        ))
+    })
+}
+
+/// Refuses what a machine's NIC would have to carry and does not.
+fn carries_verbs(place: &Place<'_>, path: &Path) -> Result<(), RouteError> {
+    let nic = &place.at.nic;
+    if nic.carries_verbs {
+        return Ok(());
+    }
+    Err(RouteError::NoHops {
+        path: path.to_string(),
+        reason: format!(
+            "needs verbs, and `{}` of `{}` is a port that hands packets to processors: `forward` is what it has, or describe a \
+             NIC with `kind = \"nic\"`",
+            nic.name, place.at.device
+        ),
+    })
+}
+
+/// The position of a cache of a machine.
+fn cache_of(machine: &Machine, name: &str) -> usize {
+    machine.caches.iter().position(|cache| cache.name == name).expect("a reach names caches of its machine")
+}
+
+/// The cache before a memory, at its far end, and what a load saves that it answers: what one of its own processor saves,
+/// which nears that memory through it. None where the profile does not say how that processor reaches its own memory.
+fn last_level(machine: &Machine, reach: &Reach) -> Option<(usize, Time)> {
+    let processor = reach.last_level_of.as_ref()?;
+    let own = machine.endpoints.iter().find(|one| one.processor.name == *processor)?;
+    let own = machine.reach(processor, &own.memory.name)?;
+    let index = cache_of(machine, own.through.last()?);
+    Some((index, own.latency.saturating_sub(machine.caches[index].latency)))
+}
+
 /// An engine's name as paths write it: without its machine's prefix.
 fn short(engine: &Engine) -> &str {
     engine.name.rsplit('.').next().unwrap_or(&engine.name)
@@ -659,7 +719,13 @@ fn machine_stations(
             .collect();
         hop_lists.push(row?);
     }
-    let processors = machine.endpoints.iter().map(|e| ProcessorStations { cpu: named(&e.name, "cpu") });
+    let processors = machine.endpoints.iter().map(|e| {
+        let costs = e.processor.packets.as_ref().filter(|costs| costs.packet_rate.is_some());
+        ProcessorStations {
+            cpu: named(&e.name, "cpu"),
+            packets: costs.map(|costs| named(&costs.name, "packets")),
+        }
+    });
     let memories = machine.all_memories().map(|memory| MemoryStations {
         memory: named(&memory.name, "memory"),
         banks: (!memory.ddio).then(|| named(&memory.name, "banks")),
@@ -683,7 +749,14 @@ fn machine_stations(
             })
             .collect(),
         caches: machine.caches.iter().map(|one| one.bandwidth.map(|_| named(&one.name, "bytes"))).collect(),
-        reaches: machine.reaches.iter().map(|one| one.bandwidth.map(|_| named(&one.name, "bytes"))).collect(),
+        reaches: machine
+            .reaches
+            .iter()
+            .map(|one| {
+                let parts = [(one.load_bandwidth, "loads"), (one.store_bandwidth, "stores")];
+                parts.map(|(rate, part)| rate.map(|_| named(&one.name, part)))
+            })
+            .collect(),
         large_transfer_limits: machine
             .large_transfer_limits
             .iter()
@@ -1190,32 +1263,93 @@ impl<'r> Build<'r> {
         self.mark(Mark::Departs);
         self.mark(Mark::Arrives);
         let range = self.access.range.unwrap_or(memory.capacity).get().max(1) as f64;
+        let lines = self.payload.get().div_ceil(reach.line.get());
+        let line_bytes = (lines * reach.line.get()) as f64;
         let (mut answered, mut waited) = (0.0, 0.0);
-        let bytes = self.payload.get() as f64;
         let mut detached = Vec::new();
+        // The share of addresses that a cache answers, and nearer ones do not, for `latency` each.
+        let mut look = |index: usize, latency: Time, bytes: f64| {
+            let cache = &from.at.caches[index];
+            let share = ((cache.capacity.get() as f64 / range).min(1.0) - answered).max(0.0);
+            answered += share;
+            waited += share * latency.ps() as f64;
+            let rate = cache.bandwidth.zip(from.stations.caches[index]).filter(|_| share > 0.0);
+            detached.extend(rate.map(|(rate, station)| ("cache", station, rate, bytes * share)));
+            answered
+        };
+        let mut nearer = 0.0;
+        let mut nearest = None;
         for name in &reach.through {
-            let index = from.at.caches.iter().position(|cache| cache.name == *name);
-            let cache = &from.at.caches[index.expect("a reach names caches of its machine")];
-            let share = (cache.capacity.get() as f64 / range).min(1.0) - answered;
-            if share > 0.0 {
-                answered += share;
-                waited += share * cache.latency.ps() as f64;
-                let rate = cache.bandwidth.zip(self.from.stations.caches[index.unwrap_or_default()]);
-                detached.extend(rate.map(|(rate, station)| ("cache", station, rate, bytes * share)));
-            }
+            let index = cache_of(from.at, name);
+            let cache = &from.at.caches[index];
+            // The nearest gives the thread its bytes, those behind it give whole lines.
+            let bytes = if nearest.is_none() { self.payload.get() as f64 } else { line_bytes };
+            nearest.get_or_insert(cache);
+            nearer = look(index, cache.latency, bytes);
         }
-        waited += (1.0 - answered) * reach.latency.ps() as f64;
-        let beyond = bytes * (1.0 - answered);
-        let own = from.at.reaches.iter().position(|one| one.name == reach.name);
-        let station = own.and_then(|index| from.stations.reaches[index]);
-        detached.extend(reach.bandwidth.zip(station).map(|(rate, station)| ("reach", station, rate, beyond)));
-        detached.push(("memory", self.to.memory().memory, memory.bandwidth, beyond));
-        let time = Time::from_ps(waited.round() as u64) + reach.thread_bandwidth.time_for(self.payload);
+        let mut held = nearer;
+        if let Some((index, saved)) = last_level(from.at, reach) {
+            held = look(index, reach.latency.saturating_sub(saved), line_bytes);
+        }
+        waited += (1.0 - held) * reach.latency.ps() as f64;
+        let index = from.at.reaches.iter().position(|one| one.name == reach.name);
+        let stations = from.stations.reaches[index.expect("it is one of its machine")];
+        let way = match self.row.moves {
+            Moves::ToRequester => (reach.load_bandwidth.zip(stations[0]), line_bytes),
+            // A store sends what it writes.
+            Moves::ToResponder => (reach.store_bandwidth.zip(stations[1]), self.payload.get() as f64),
+        };
+        detached.extend(way.0.map(|(rate, station)| ("reach", station, rate, way.1 * (1.0 - nearer))));
+        detached.push(("memory", self.to.memory().memory, memory.bandwidth, way.1 * (1.0 - held)));
+        let hit = nearest.map_or(0.0, |cache| cache.latency.ps() as f64);
+        let bytes = nearest.and_then(|cache| cache.thread_bandwidth).map(|rate| rate.time_for(self.payload));
+        let bytes = bytes.map_or(0.0, |time| (time.ps() as f64 - hit).max(0.0));
+        let further = lines.saturating_sub(1) as f64 * (waited - hit).max(0.0) / reach.outstanding as f64;
+        let time = Time::from_ps((waited + further + bytes).round() as u64);
         let cpu = from.processor().cpu;
         self.serve(self.row.name, cpu, Pick::Any, time, time);
         for (label, station, rate, bytes) in detached {
             self.detached(label, station, Pick::Any, rate.time_for(Bytes::new(bytes.round() as u64)));
         }
+        self.mark(Mark::Acknowledged);
+        Ok(())
+    }
+
+    /// A packet comes in by the port, a thread of the processor handles it, and it goes out by the port.
+    fn forward(&mut self, path: &Path) -> Result<(), RouteError> {
+        let from = self.from;
+        let costs = packet_costs(&from, &self.to, path)?;
+        let (nic, memory, stations) = (&from.at.nic, &from.endpoint.memory, from.processor());
+        let wire = nic.port_rate.time_for(self.payload);
+        self.mark(Mark::Departs);
+        self.serve("receive", from.stations.receive, Pick::Any, wire, wire);
+        for (hops, is_in) in [(from.down(), true), (from.up(), false)] {
+            if nic.carries_verbs {
+                self.pass(from);
+            }
+            for leg in &hops.legs {
+                let headers = leg.pcie.write_header.get() * self.payload.packets(memory.pcie_mtu);
+                let framed = Bytes::new(self.payload.get() + headers);
+                self.detached("packet", leg.station, Pick::Any, link_rate(&leg.pcie).time_for(framed));
+            }
+            self.detached(
+                "memory",
+                self.from.memory().memory,
+                Pick::Any,
+                memory.bandwidth.time_for(self.payload),
+            );
+            self.delay("between port and processor", hops.delay());
+            if is_in {
+                if let (Some(rate), Some(station)) = (costs.packet_rate, stations.packets) {
+                    self.serve("packet handed over", station, Pick::Any, rate.interval(), Time::ZERO);
+                }
+                let bytes = costs.byte_rate.map_or(Time::ZERO, |rate| rate.time_for(self.payload));
+                let time = costs.packet_time + bytes;
+                self.serve(self.row.name, stations.cpu, Pick::Any, time, time);
+            }
+        }
+        self.serve("transmit", from.stations.transmit, Pick::Any, wire, wire);
+        self.mark(Mark::Arrives);
         self.mark(Mark::Acknowledged);
         Ok(())
     }

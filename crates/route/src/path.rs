@@ -81,6 +81,8 @@ pub enum Verb {
     Load,
     /// A processor's own stores.
     Store,
+    /// A packet from the port to the port through a processor.
+    Forward,
 }
 
 /// What carries an operation out.
@@ -157,8 +159,8 @@ pub struct VerbRow {
     pub transport: Transport,
     /// The payload that it always has, whatever is asked for.
     pub own_payload: Option<Bytes>,
-    /// Whether a published measurement of an off-path card speaks of it. None does of atomics, which are priced as READs
-    /// of 8 B, nor of what no NIC carries.
+    /// Whether numbers price it that were fitted to published measurements. None do atomics, which are priced as READs of 8 B,
+    /// nor what no NIC carries.
     pub is_published: bool,
 }
 
@@ -226,7 +228,7 @@ const LOAD: VerbRow = VerbRow {
 /// use offpath_route::{Moves, VERBS, Verb};
 /// assert_eq!(VERBS[Verb::Write as usize].moves, Moves::ToResponder);
 /// ```
-pub const VERBS: [VerbRow; 10] = [
+pub const VERBS: [VerbRow; 11] = [
     READ,
     WRITE,
     SEND,
@@ -265,6 +267,12 @@ pub const VERBS: [VerbRow; 10] = [
         moves: Moves::ToResponder,
         ..LOAD
     },
+    VerbRow {
+        verb: Verb::Forward,
+        name: "forward",
+        documentation: "a packet from the network port through the processor and out again",
+        ..LOAD
+    },
 ];
 
 impl Verb {
@@ -278,7 +286,7 @@ impl Verb {
         self.row().name
     }
 
-    /// Whether a published measurement of an off-path card speaks of it.
+    /// Whether numbers price it that were fitted to published measurements.
     pub fn is_published(self) -> bool {
         self.row().is_published
     }

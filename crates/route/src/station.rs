@@ -186,6 +186,15 @@ pub(crate) fn stations(system: &System) -> Vec<Station> {
                 let threads = StationKind::Cores(processor.threads());
                 add(station(format!("{}.cpu", processor.name), threads, "processor cores"));
             }
+            if let Some(costs) = processor.and_then(|processor| processor.packets.as_ref())
+                && costs.packet_rate.is_some()
+            {
+                add(station(
+                    format!("{}.packets", costs.name),
+                    StationKind::Line,
+                    "packets handed to a processor",
+                ));
+            }
             let Some(memory) = memory else { continue };
             add(station(format!("{}.memory", memory.name), StationKind::Line, "memory bandwidth"));
             if !memory.ddio {
@@ -215,12 +224,15 @@ pub(crate) fn stations(system: &System) -> Vec<Station> {
         for cache in m.caches.iter().filter(|cache| cache.bandwidth.is_some()) {
             add(station(format!("{}.bytes", cache.name), StationKind::Line, "cache bandwidth"));
         }
-        for reach in m.reaches.iter().filter(|reach| reach.bandwidth.is_some()) {
-            add(station(
-                format!("{}.bytes", reach.name),
-                StationKind::Line,
-                "a processor's bandwidth to a memory",
-            ));
+        for reach in &m.reaches {
+            for (part, rate, meaning) in [
+                ("loads", reach.load_bandwidth, "a processor's loads from a memory"),
+                ("stores", reach.store_bandwidth, "a processor's stores to a memory"),
+            ] {
+                if rate.is_some() {
+                    add(station(format!("{}.{part}", reach.name), StationKind::Line, meaning));
+                }
+            }
         }
         for limit in &m.large_transfer_limits {
             add(station(limit.name.clone(), StationKind::Line, "large-transfer limit"));

@@ -1,16 +1,19 @@
 //! What an operation costs, computed.
 
 use super::{
-    BandAnswer, DemandAnswer, HeldAnswer, PacketsAnswer, PathAnswer, PointAnswer, RangedAnswer, SEED,
-    TermAnswer,
+    BandAnswer, DemandAnswer, HeldAnswer, PacketsAnswer, PathAnswer, PointAnswer, RangedAnswer, RungAnswer,
+    SEED, TermAnswer,
 };
 use crate::SCHEMA_VERSION;
 use crate::system::SystemAnswer;
 use offpath_plan::Ranged;
 use offpath_plan::check::Saturated;
 use offpath_plan::known::{Known, MovedBy, known};
+use offpath_profile::{Endpoint, Machine};
 use offpath_quantity::{Bytes, Time};
-use offpath_route::{Carrier, Demand, Path, PathOperation, RouteError, Router, StationId, StationKind};
+use offpath_route::{
+    AddressSpread, Carrier, Demand, Path, PathOperation, RouteError, Router, StationId, StationKind, Verb,
+};
 use offpath_terminal::options::{doorbells, posting_name};
 use offpath_terminal::output::round;
 use offpath_twin::Seed;
@@ -84,12 +87,17 @@ impl PathAnswer {
                 Carrier::Engine(_) => "posted to the engine".to_string(),
                 Carrier::Processor => "by the processor itself".to_string(),
             },
+            range_bytes: match operation.access.range {
+                Some(range) => range.get(),
+                None => responder(router, operation).1.memory.capacity.get(),
+            },
             latency_ends: match carrier {
                 Carrier::Nic if route.ends_at_responder => {
                     "one way: the responder's program starts to handle the message"
                 }
                 Carrier::Nic => "the requester's program sees the completion",
                 Carrier::Engine(_) => "the engine's program sees that the engine is done",
+                Carrier::Processor if operation.verb == Verb::Forward => "the packet has left the port",
                 Carrier::Processor => "the requester's processor has moved the bytes",
             },
             latency_us,
@@ -161,9 +169,74 @@ impl PathAnswer {
             ranged_numbers,
             curve: curve(router, operation)?,
             over_payloads: if bands { over_payloads(router, operation)? } else { Vec::new() },
+            ladder: match carrier {
+                Carrier::Processor if operation.verb != Verb::Forward => ladder(router, operation)?,
+                _ => Vec::new(),
+            },
             topology: None,
         })
     }
+}
+
+/// The machine and endpoint that answer a routed operation.
+fn responder<'r>(router: &'r Router, operation: &PathOperation) -> (&'r Machine, &'r Endpoint) {
+    router.system().endpoint(&operation.path.responder).expect("a route has both its ends")
+}
+
+/// A processor's own loads or stores over working sets: every fourth power of two up to the memory's size, and what each
+/// cache of its machine holds.
+fn ladder(router: &Router, operation: &PathOperation) -> Result<Vec<RungAnswer>, RouteError> {
+    let (machine, responder) = responder(router, operation);
+    let capacity = responder.memory.capacity;
+    // The caches on the way, and of the processor whose last one stands before the memory that one.
+    let way = machine.reach(&responder.processor.name, &responder.memory.name);
+    let last_level =
+        way.and_then(|way| way.last_level_of.as_ref()).and_then(|name| machine.reach(name, name));
+    let behind = last_level.and_then(|own| own.through.last());
+    let through: Vec<&String> = way.iter().flat_map(|way| &way.through).chain(behind).collect();
+    let caches = machine.caches.iter().filter(|cache| through.contains(&&cache.name));
+    let powers = (10..50).step_by(2).map(|power| Bytes::new(1 << power));
+    let mut ranges: Vec<Bytes> = powers.chain(caches.map(|cache| cache.capacity)).collect();
+    ranges.retain(|range| *range < capacity);
+    ranges.push(capacity);
+    ranges.sort_unstable();
+    ranges.dedup();
+    let over = |payload: Bytes| {
+        ranges.iter().map(move |range| {
+            let access = AddressSpread { range: Some(*range), ..operation.access };
+            PathOperation { payload, ..operation.clone() }.accessing(access)
+        })
+    };
+    let payload = operation.payload;
+    let operations: Vec<PathOperation> = over(Bytes::new(8)).chain(over(payload)).collect();
+    let known = known(router, &operations, Seed::new(SEED))?;
+    let (chased, moved) = known.split_at(ranges.len());
+    let mut rungs = Vec::with_capacity(ranges.len());
+    for ((range, operation), (chased, moved)) in
+        ranges.iter().zip(over(payload)).zip(chased.iter().zip(moved))
+    {
+        let ends = |figure: &Ranged| [figure.value, figure.range_80.0, figure.range_80.1];
+        let [latency_ns, latency_low_80_ns, latency_high_80_ns] = ends(&chased.latency_s).map(|s| s * 1e9);
+        let bits = payload.get() as f64 * 8.0;
+        // What takes longest carries least.
+        let [thread, high, low] = ends(&moved.latency_s).map(|seconds| bits / seconds / 1e9);
+        let [all, all_low, all_high] = ends(&moved.rate).map(|per_second| bits * per_second / 1e9);
+        let binding = cost(router, &operation)?.binding;
+        rungs.push(RungAnswer {
+            range_bytes: range.get(),
+            latency_ns,
+            latency_low_80_ns,
+            latency_high_80_ns,
+            thread_gbit_per_s: thread,
+            thread_low_80_gbit_per_s: low,
+            thread_high_80_gbit_per_s: high,
+            capacity_gbit_per_s: all,
+            capacity_low_80_gbit_per_s: all_low,
+            capacity_high_80_gbit_per_s: all_high,
+            binding_station: router.stations()[binding.index()].name.clone(),
+        });
+    }
+    Ok(rungs)
 }
 
 /// The demand by station, the one that binds first.

@@ -1,7 +1,7 @@
 //! What an operation costs, as a page with charts.
 
 use super::text::interval;
-use super::{BandAnswer, PathAnswer, PathsAnswer, RangedAnswer};
+use super::{BandAnswer, PathAnswer, PathsAnswer, RangedAnswer, RungAnswer};
 use crate::report::{
     Axis, Chart, Fact, Page, PageBlock, Section, Series, Span, Spans, StationLoad, Table, Ticks, Topology,
 };
@@ -158,12 +158,43 @@ pub(super) fn one(report: &PathAnswer) -> Page {
     let packets = Section::new("packets", "Data packets of one operation").with(PageBlock::Table(packets));
 
     let mut sections = vec![answer, terms, over, stations, packets];
+    if !report.ladder.is_empty() {
+        sections.insert(3, ladder(report));
+    }
     sections.extend(uncertain(report));
     Page {
         title: title(&report.verb, report.payload_bytes, &report.path),
         subtitle: subtitle(&report.posted, &report.system),
         sections,
     }
+}
+
+/// A processor's own loads or stores over working sets.
+fn ladder(report: &PathAnswer) -> Section {
+    let chart = |title: &str, y: Axis, value: &dyn Fn(&RungAnswer) -> [f64; 3]| {
+        let at = |rung: &RungAnswer| rung.range_bytes as f64;
+        let all = || report.ladder.iter();
+        let line = Series::line(report.path.clone(), all().map(|rung| (at(rung), value(rung)[0])).collect());
+        let bands = all().map(|rung| (at(rung), value(rung)[1], value(rung)[2])).collect();
+        PageBlock::Chart(Chart {
+            title: title.to_string(),
+            caption: "Addresses are spread evenly over the working set, with the 80% interval.".to_string(),
+            x: Axis::log2("working set", Ticks::Bytes),
+            y,
+            series: vec![line.with_band(bands)],
+            marks: Vec::new(),
+        })
+    };
+    Section::new("ladder", "Over working sets")
+        .with(chart("Wait for 8 B that the next access needs", Axis::log10("wait (ns)"), &|rung| {
+            [rung.latency_ns, rung.latency_low_80_ns, rung.latency_high_80_ns]
+        }))
+        .with(chart("Bandwidth of one thread", Axis::log10("bandwidth (Gbit/s)"), &|rung| {
+            [rung.thread_gbit_per_s, rung.thread_low_80_gbit_per_s, rung.thread_high_80_gbit_per_s]
+        }))
+        .with(chart("Bandwidth of all threads", Axis::log10("bandwidth (Gbit/s)"), &|rung| {
+            [rung.capacity_gbit_per_s, rung.capacity_low_80_gbit_per_s, rung.capacity_high_80_gbit_per_s]
+        }))
 }
 
 fn load(report: &PathAnswer) -> StationLoad {

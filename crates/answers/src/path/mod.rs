@@ -12,7 +12,7 @@ use offpath_plan::known::known;
 use offpath_plan::side_by_side::side_by_side;
 use offpath_profile::System;
 use offpath_quantity::Bytes;
-use offpath_route::{Carrier, Path, PathOperation, Posting, Router, VERBS, Verb};
+use offpath_route::{AddressSpread, Carrier, Path, PathOperation, Posting, Router, VERBS, Verb};
 use offpath_terminal::failure::{Failure, no_doorbell, unknown_path};
 use offpath_terminal::options::{SystemOptions, doorbells, posting_name};
 use offpath_twin::Seed;
@@ -35,6 +35,8 @@ pub struct PathRequest {
     pub payload: Option<Bytes>,
     /// How requests reach the NIC.
     pub posting: Posting,
+    /// The bytes of the responder's memory that addresses are spread over; all of it where absent.
+    pub range: Option<Bytes>,
     /// Which system is meant.
     pub system: SystemOptions,
     /// Whether latency and capacity over payloads come with their intervals, as a page draws them.
@@ -49,6 +51,7 @@ impl Default for PathRequest {
             verb: Verb::Read,
             payload: None,
             posting: Posting::Single,
+            range: None,
             system: SystemOptions::default(),
             over_payloads: false,
         }
@@ -118,6 +121,8 @@ pub struct PathAnswer {
     /// How it begins, in words.
     #[serde(skip)]
     pub posted: String,
+    /// Bytes of the responder's memory that addresses are spread over.
+    pub range_bytes: u64,
     /// Where the latency ends; for messages it is one way.
     pub latency_ends: &'static str,
     /// Unloaded latency.
@@ -194,6 +199,9 @@ pub struct PathAnswer {
     pub ranged_numbers: Vec<RangedAnswer>,
     /// The same over payloads: 0 B and the powers of two to 16 MiB; empty for atomics.
     pub curve: Vec<PointAnswer>,
+    /// What a processor's own loads or stores cost over working sets; empty for what an engine or a NIC does.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ladder: Vec<RungAnswer>,
     /// The same with their 80% intervals; there where they were asked for, as a page does.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub over_payloads: Vec<BandAnswer>,
@@ -318,6 +326,34 @@ pub struct BandAnswer {
     pub capacity_high_80_gbit_per_s: f64,
 }
 
+/// A processor's own loads or stores over a working set, with 80% intervals.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct RungAnswer {
+    /// The working set: addresses are spread over so many bytes.
+    pub range_bytes: u64,
+    /// Time of one access of 8 B, which the next one waits for: a pointer chase.
+    pub latency_ns: f64,
+    /// Lower end of its interval.
+    pub latency_low_80_ns: f64,
+    /// Upper end of it.
+    pub latency_high_80_ns: f64,
+    /// Payload bits of one thread, an operation after the other.
+    pub thread_gbit_per_s: f64,
+    /// Lower end of its interval.
+    pub thread_low_80_gbit_per_s: f64,
+    /// Upper end of it.
+    pub thread_high_80_gbit_per_s: f64,
+    /// Payload bits of all threads together.
+    pub capacity_gbit_per_s: f64,
+    /// Lower end of its interval.
+    pub capacity_low_80_gbit_per_s: f64,
+    /// Upper end of it.
+    pub capacity_high_80_gbit_per_s: f64,
+    /// What limits them.
+    pub binding_station: String,
+}
+
 /// A system that was loaded, and an operation whose cost is not known yet.
 pub struct PathDraft<'a> {
     request: &'a PathRequest,
@@ -373,7 +409,22 @@ impl<'a> PathDraft<'a> {
     }
 
     fn operation(&self, path: Path) -> PathOperation {
-        PathOperation::new(self.request.verb, path, self.payload).posted(self.request.posting)
+        let operation = PathOperation::new(self.request.verb, path, self.payload);
+        let access = AddressSpread { range: self.request.range, ..AddressSpread::UNIFORM };
+        operation.posted(self.request.posting).accessing(access)
+    }
+
+    /// Refuses a range that the responder's memory does not have.
+    fn check_range(&self, path: &Path) -> Result<(), Failure> {
+        let (_, responder) = self.router.system().endpoint(&path.responder)?;
+        let capacity = responder.memory.capacity;
+        match self.request.range.filter(|range| *range > capacity || *range == Bytes::ZERO) {
+            None => Ok(()),
+            Some(range) => Err(Failure::input(
+                format!("`--range {range}`: the memory of `{}` has {capacity}", path.responder),
+                format!("use 1B to {capacity}, or leave it out for all of it"),
+            )),
+        }
     }
 
     /// What it costs.
@@ -385,6 +436,7 @@ impl<'a> PathDraft<'a> {
         let (system, bands) = (router.system(), request.over_payloads);
         if let Some(name) = &request.path {
             let path = router.path(name).map_err(|error| unknown_path(router, name, error))?;
+            self.check_range(&path)?;
             let operation = self.operation(path);
             if request.posting != Posting::Single
                 && router.carrier(request.verb, &operation.path)? != Carrier::Nic
@@ -404,7 +456,9 @@ impl<'a> PathDraft<'a> {
         // An engine rings no doorbell: a list of requests has no line of its.
         let is_posted = |path: &Path| request.posting == Posting::Single || path.engine.is_none();
         let paths = of(request.verb).into_iter().filter(is_posted);
-        let operations: Vec<PathOperation> = paths.map(|path| self.operation(path)).collect();
+        let operations: Vec<PathOperation> = paths
+            .map(|path| self.check_range(&path).map(|()| self.operation(path)))
+            .collect::<Result<_, _>>()?;
         if request.posting != Posting::Single && !request.verb.row().carriers.contains(&Carrier::Nic) {
             return Err(no_doorbell(request.posting, request.verb, "is what no NIC does"));
         }

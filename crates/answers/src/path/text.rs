@@ -179,6 +179,33 @@ fn one(report: &PathAnswer, screen: &Screen) -> String {
         text += &screen.heading("Over payloads");
         text += &screen.verbatim(&curves(&report.curve));
     }
+    if !report.ladder.is_empty() {
+        text += &screen.heading("Over working sets");
+        text += &format!(
+            "Addresses are spread evenly over each. The wait is that of 8 B which the next access needs ({}); bandwidths are \
+             of {} at a time ({}). 80% intervals beside them.\n",
+            report.latency_basis,
+            Bytes::new(report.payload_bytes),
+            report.capacity_basis,
+        );
+        let rows = report.ladder.iter().map(|rung| {
+            let here = rung.range_bytes == report.range_bytes;
+            let range = Bytes::new(rung.range_bytes).to_string();
+            vec![
+                if here { TableCell::Strong(range) } else { TableCell::Text(range) },
+                TableCell::Number(short(rung.latency_ns)),
+                TableCell::Text(interval(rung.latency_low_80_ns, rung.latency_high_80_ns)),
+                TableCell::Number(short(rung.thread_gbit_per_s)),
+                TableCell::Text(interval(rung.thread_low_80_gbit_per_s, rung.thread_high_80_gbit_per_s)),
+                TableCell::Number(short(rung.capacity_gbit_per_s)),
+                TableCell::Text(interval(rung.capacity_low_80_gbit_per_s, rung.capacity_high_80_gbit_per_s)),
+                TableCell::Text(rung.binding_station.clone()),
+            ]
+        });
+        let header =
+            ["working set", "wait ns", "80%", "a thread Gbit/s", "80%", "all threads Gbit/s", "80%", "binds"];
+        text += &screen.table(&header, rows.collect());
+    }
     if !report.ranged_numbers.is_empty() {
         text += &screen.heading("Numbers known as a range, one at a time");
         let rows = report.ranged_numbers.iter().map(|number| {

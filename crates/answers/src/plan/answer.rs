@@ -964,7 +964,8 @@ fn without_evidence(study: &Study) -> Vec<String> {
     });
     let named: BTreeSet<String> = named.collect();
     let named = Vec::from_iter(named).join(", ");
-    let others = (!named.is_empty()).then(|| format!("no published row is about {named}: order only"));
+    let others =
+        (!named.is_empty()).then(|| format!("nothing is fitted to published rows about {named}: order only"));
     (!atomics.is_empty()).then(|| ATOMICS.to_string()).into_iter().chain(others).collect()
 }
 

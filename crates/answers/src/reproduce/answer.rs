@@ -94,6 +94,10 @@ pub struct SummaryAnswer {
     pub fitted_with_interval: usize,
     /// Formulas and limits, on links without headers.
     pub exact: CountAnswer,
+    /// Predictions of cards of which nothing was fitted: they tell what guesses are worth.
+    pub unfitted: CountAnswer,
+    /// Rows of such cards that decided a number by hand, say again what did, or could not fail.
+    pub unfitted_restated: CountAnswer,
     /// Numbers that the profiles hold.
     pub configured: CountAnswer,
     /// Rows that the literature contradicts.
@@ -353,6 +357,8 @@ impl SummaryAnswer {
             fitted_covered_80: all.covered_fitted.into(),
             fitted_with_interval: all.fitted_with_interval,
             exact: all.exact.into(),
+            unfitted: all.unfitted.into(),
+            unfitted_restated: all.unfitted_restated.into(),
             configured: all.configured.into(),
             conflicts: all.conflicts,
             not_modelled: all.not_modelled,

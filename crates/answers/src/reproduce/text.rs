@@ -122,6 +122,8 @@ impl ReproduceAnswer {
                 having(score.fitted_covered_80, score.fitted_with_interval),
                 "",
             )),
+            Some(row("predicted: cards of which nothing was fitted", score.unfitted, "")),
+            Some(row("- rows that decided a number there, or restate one", score.unfitted_restated, "")),
             Some(row("read from a profile", score.configured, "all")),
             Some(row("formulas, limits and counts, without headers", score.exact, "all")),
         ];

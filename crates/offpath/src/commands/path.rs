@@ -16,6 +16,7 @@ use std::process::ExitCode;
 const EXAMPLES: &str = "\
 Examples:
   offpath path bluefield2 --path client-soc --verb read --size 64B
+  offpath path bluefield3 --path dpa-dpa:soc --verb load --range 8MiB  a processor's own loads, by working set
   offpath path bluefield2 --path soc-host --verb read --size 256KiB    names pcie1.down as binding
   offpath path bluefield2 --verb write --size 4KiB                     one line for each path
   offpath path bluefield2 --path soc-host --post batch:16 --set soc.pcie_mtu=512B --format json
@@ -42,6 +43,10 @@ pub struct Options {
     /// How requests reach the NIC: `single`, or `batch:16` for 16 behind one doorbell
     #[arg(long, default_value = "single", value_parser = options::posting, conflicts_with = "tool")]
     post: Posting,
+    /// Bytes of the responder's memory that addresses are spread over: the working set of a processor's own loads
+    /// [default: all of that memory]
+    #[arg(long, conflicts_with = "tool")]
+    range: Option<Bytes>,
     /// Also write a page with charts to this file: latency and capacity against payload, the topology
     #[arg(long, value_name = "FILE", conflicts_with = "tool")]
     html: Option<PathBuf>,
@@ -127,6 +132,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         verb: options.verb,
         payload: options.size,
         posting: options.post,
+        range: options.range,
         system: context.system.clone(),
         over_payloads: options.html.is_some(),
     };

@@ -139,12 +139,25 @@ fn nodes(text: &mut String, draw: &mut Draw, at: &str, socs: &[String]) {
         count(text, "threads_per_core", draw.within(1, 16));
         number(text, "frequency", draw.within(1, 4), "GHz");
         verbs(text, draw, "dpa");
+        if draw.chance(30) {
+            text.push_str("[dpa_packets]\nkind = \"packets\"\nprocessor = \"dpa\"\n");
+            number(text, "packet_time", draw.within(50, 2000), "ns");
+            if draw.chance(50) {
+                number(text, "byte_rate", draw.within(1, 100), "Gbit/s");
+            }
+            if draw.chance(50) {
+                number(text, "packet_rate", draw.within(1, 100), "M/s");
+            }
+        }
         for cache in ["dpa_l1", "dpa_l2"] {
             let _ = writeln!(text, "[{cache}]\nkind = \"cache\"");
             number(text, "capacity", draw.within(1, 4096), "KiB");
             number(text, "latency", draw.within(1, 200), "ns");
             if draw.chance(50) {
                 number(text, "bandwidth", draw.within(50, 2000), "Gbit/s");
+            }
+            if draw.chance(50) {
+                number(text, "thread_bandwidth", draw.within(1, 100), "Gbit/s");
             }
         }
         for reached in std::iter::once("dpa_memory").chain(socs.iter().map(String::as_str)) {
@@ -154,9 +167,12 @@ fn nodes(text: &mut String, draw: &mut Draw, at: &str, socs: &[String]) {
                 "[dpa_to_{reached}]\nkind = \"reach\"\nprocessor = \"dpa\"\nmemory = \"{reached}\"\nthrough = [{through}]"
             );
             number(text, "latency", draw.within(50, 2000), "ns");
-            number(text, "thread_bandwidth", draw.within(1, 100), "Gbit/s");
-            if draw.chance(50) {
-                number(text, "bandwidth", draw.within(50, 800), "Gbit/s");
+            number(text, "line", draw.one_of(&[64, 128]), "B");
+            count(text, "outstanding", draw.within(1, 24));
+            for way in ["load_bandwidth", "store_bandwidth"] {
+                if draw.chance(50) {
+                    number(text, way, draw.within(50, 800), "Gbit/s");
+                }
             }
         }
     }
