@@ -38,6 +38,7 @@ use std::fmt;
 mod error;
 mod linear;
 mod mix;
+pub mod quadratic;
 
 pub use error::CapacityError;
 

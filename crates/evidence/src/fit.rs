@@ -8,7 +8,7 @@
 use crate::bench::{Bench, Change, ExperimentError, Measurement, SweepPoint};
 use crate::identify;
 use crate::judge::{allowed, judge, plain};
-use crate::quadratic::{Limit, minimise};
+use offpath_capacity::quadratic::{Limit, minimise};
 use crate::row::{Claim, Row, RowRole};
 use crate::specification::{End, NumberRef, Parameter, Specification};
 use offpath_profile::Library;

@@ -3,7 +3,7 @@
 
 use crate::bench::Bench;
 use crate::fit::{Best, FitError, Gauge, LeftOut, Problem, Slopes, Values, are_alike, each, is_moved};
-use crate::quadratic::{Limit, minimise};
+use offpath_capacity::quadratic::{Limit, minimise};
 use offpath_profile::Library;
 use std::collections::BTreeSet;
 

@@ -13,7 +13,6 @@ mod identify;
 pub mod judge;
 pub mod log;
 mod measure;
-pub mod quadratic;
 pub mod reproduce;
 pub mod residual;
 pub mod row;

@@ -1,7 +1,7 @@
 //! The search that fits numbers to measured points: steps of a quadratic program inside a trust region, as the fit of the
 //! profiles takes them, on logarithms, with points that no number reaches weighed down.
 
-use offpath_evidence::quadratic::{Limit, minimise};
+use offpath_capacity::quadratic::{Limit, minimise};
 
 /// A share that an error is counted in: up to it an error counts by its square, beyond it ever less.
 pub(crate) const SCALE: f64 = 0.02;
