@@ -973,6 +973,7 @@ fn the_readme_has_the_score() {
         "predicted: measured numbers",
         "predicted: orders and bounds",
         "no predictions:",
+        "predicted: cards of which nothing was fitted",
         "fitted",
         "formulas",
     ];
