@@ -8,9 +8,9 @@
 use crate::bench::{Bench, Change, ExperimentError, Measurement, SweepPoint};
 use crate::identify;
 use crate::judge::{allowed, judge, plain};
-use offpath_capacity::quadratic::{Limit, minimise};
 use crate::row::{Claim, Row, RowRole};
 use crate::specification::{End, NumberRef, Parameter, Specification};
+use offpath_capacity::quadratic::{Limit, minimise};
 use offpath_profile::Library;
 use offpath_twin::Seed;
 use std::collections::{BTreeMap, BTreeSet};

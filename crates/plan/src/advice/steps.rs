@@ -185,7 +185,7 @@ fn batch_doorbells(look: &Look<'_>) -> Proposed {
             .into_iter()
             .filter(|batch| verbs.list(*batch) < verbs.post_time.times(u64::from(*batch)))
             .filter_map(|batch| {
-                let remedy = format!("post lists of {batch} from `{requester}`");
+                let remedy = format!("post lists of {batch} from `{requester}`; the wait until {batch} have come is in no figure");
                 batch_all(look, &calls, batch, remedy)
             })
             .collect();
