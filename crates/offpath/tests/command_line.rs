@@ -210,7 +210,7 @@ fn every_number_is_shown_with_its_origin() {
 
 #[test]
 fn json_answers_follow_their_schemas() {
-    let cases: [(&str, &[&str]); 16] = [
+    let cases: [(&str, &[&str]); 18] = [
         ("path.json", &SOC_HOST),
         ("path.json", &["path", "bluefield2", "--path", "client-soc", "--verb", "send-ud"]),
         ("path.json", &["path", RING, "--path", "client-arm", "--verb", "fetch-and-add"]),
@@ -510,7 +510,7 @@ fn an_echo_is_two_messages_and_never_half_a_round_trip() {
 
 #[test]
 fn wrong_input_is_refused_with_a_next_step() {
-    let cases: [(&[&str], &[&str]); 19] = [
+    let cases: [(&[&str], &[&str]); 22] = [
         (&["path", "bluefeld2"], &["bluefeld2", "did you mean `bluefield2`?"]),
         (
             &["path", "bluefield3", "--path", "dpa-dpa", "--verb", "load", "--range", "2GiB"],
