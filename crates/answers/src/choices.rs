@@ -91,10 +91,13 @@ impl ChoicesAnswer {
             let how = if one.alternative.is_none() { ", by added-up demands" } else { "" };
             let values = one.values.join(" and ");
             let Some(next) = &one.next_values else {
-                return format!("choice: {} of {of}: {values}, all that this device runs", one.choice);
+                return format!("choice: {} of {of}: {values}, with no other to compare with", one.choice);
             };
             let next = if next.is_empty() { format!("doing without {of}") } else { next.join(" and ") };
             match one.better_than_next_percent {
+                Some(by) if by.abs() < 0.05 => {
+                    format!("choice: {} of {of}: {values} (as good as {next}{how})", one.choice)
+                }
                 Some(by) if by < 0.0 => format!(
                     "choice: {} of {of}: {values}, the first listed of those that are as good to a hundredth ({} against \
                      {next}{how})",
@@ -191,6 +194,6 @@ mod tests {
         );
         assert!(free[1].ends_with("no other deployment is better, by added-up demands"), "{free:?}");
         let only = lines(Some("a"), None, None, 0.0);
-        assert_eq!(only[0], "choice: at of a: soc, all that this device runs");
+        assert_eq!(only[0], "choice: at of a: soc, with no other to compare with");
     }
 }

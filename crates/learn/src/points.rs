@@ -99,6 +99,17 @@ impl PointCollector {
         }
         self.row = Some((file.to_string(), *line));
         let side = figure.conditions.side;
+        // A row that stands in two places to the last digit, the same log twice say, is one measurement.
+        let is_again = |known: &MeasuredPoint| {
+            known.run == point.run && known.metric == point.metric && known.measured == point.measured
+        };
+        if self.points.iter().zip(&self.sides).any(|(known, of)| *of == side && is_again(known)) {
+            return self.leave(
+                file,
+                *line,
+                "the same figure of the same run stands before, and counts once".into(),
+            );
+        }
         // Both sides print what the requester measured.
         let is_twin = |(known, known_side): (&MeasuredPoint, &Option<LogSide>)| {
             known.file != point.file

@@ -2,7 +2,7 @@
 
 use offpath_logs::{LogConditions, LogMeasurement, LogOperation, LogTool, MetricSubject, TrafficDirections};
 use offpath_quantity::{Bytes, Time};
-use offpath_route::{Responder, Verb};
+use offpath_route::{LONGEST_MESSAGE, Responder, Verb};
 use std::fmt;
 
 /// What a run measures.
@@ -186,6 +186,18 @@ pub enum NotARun {
         /// What.
         what: String,
     },
+    /// A condition is one that no run has.
+    #[error("{what} is {value}, and a run has {least} to {most}")]
+    OutOfRange {
+        /// Which.
+        what: &'static str,
+        /// What the log says.
+        value: u64,
+        /// The least.
+        least: u64,
+        /// The most.
+        most: u64,
+    },
     /// The log does not say what the figure depends on.
     #[error("the log does not say {}; name it, or take a log with its head", .missing.join(", "))]
     Missing {
@@ -193,6 +205,11 @@ pub enum NotARun {
         missing: Vec<&'static str>,
     },
 }
+
+/// Most queue pairs of a run.
+pub const MOST_QUEUE_PAIRS: u64 = 16_384;
+/// The greatest depth of a queue of a run.
+const MOST_DEPTH: u64 = 1 << 20;
 
 impl ToolRun {
     /// The run that a figure of a log was taken in.
@@ -250,7 +267,21 @@ impl ToolRun {
         let (Some(verb), Some(payload), true) = (verb, conditions.payload, missing.is_empty()) else {
             return Err(NotARun::Missing { missing });
         };
-        let of = |number: Option<u64>| if is_bandwidth { number.unwrap_or(1).max(1) } else { 1 };
+        // What is followed grows with some of these, and no program runs beyond them.
+        let bytes = |size: Option<Bytes>| size.map(Bytes::get);
+        for (what, value, least, most) in [
+            ("the number of queue pairs", conditions.queue_pairs, 1, MOST_QUEUE_PAIRS),
+            ("the depth", conditions.tx_depth, 1, MOST_DEPTH),
+            ("the CQ moderation", conditions.cq_moderation, 1, MOST_DEPTH),
+            ("the length of posted lists", conditions.post_list, 1, MOST_DEPTH),
+            ("the MTU in bytes", bytes(conditions.mtu), 64, 1 << 16),
+            ("the payload in bytes", bytes(conditions.payload), 0, LONGEST_MESSAGE.get()),
+        ] {
+            if let Some(value) = value.filter(|value| !(least..=most).contains(value)) {
+                return Err(NotARun::OutOfRange { what, value, least, most });
+            }
+        }
+        let of = |number: Option<u64>| number.filter(|_| is_bandwidth).unwrap_or(1);
         let tx_depth = of(conditions.tx_depth);
         Ok(ToolRun {
             kind,
@@ -288,6 +319,42 @@ impl fmt::Display for ToolRun {
         match self.directions {
             TrafficDirections::One => Ok(()),
             TrafficDirections::Both => write!(f, ", both directions"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever a line of a log says, it makes no run that cannot be followed.
+    #[test]
+    fn what_no_run_has_is_left_aside() {
+        let usual = LogConditions {
+            operation: Some(LogOperation::Read),
+            payload: Some(Bytes::new(65_536)),
+            queue_pairs: Some(1),
+            tx_depth: Some(128),
+            cq_moderation: Some(100),
+            mtu: Some(Bytes::new(4096)),
+            directions: Some(TrafficDirections::One),
+            ..LogConditions::default()
+        };
+        assert!(ToolRun::with(RunKind::Bandwidth, &usual).is_ok());
+        let with = |change: &dyn Fn(&mut LogConditions)| {
+            let mut changed = usual.clone();
+            change(&mut changed);
+            ToolRun::with(RunKind::Bandwidth, &changed).err().map(|why| why.to_string()).unwrap_or_default()
+        };
+        for (said, words) in [
+            (with(&|of| of.mtu = Some(Bytes::ZERO)), "the MTU in bytes is 0"),
+            (with(&|of| of.queue_pairs = Some(4_000_000_000)), "the number of queue pairs is 4000000000"),
+            (with(&|of| of.queue_pairs = Some(0)), "the number of queue pairs is 0"),
+            (with(&|of| of.tx_depth = Some(0)), "the depth is 0"),
+            (with(&|of| of.cq_moderation = Some(0)), "the CQ moderation is 0"),
+            (with(&|of| of.payload = Some(Bytes::new(9 << 60))), "the payload in bytes is"),
+        ] {
+            assert!(said.contains(words), "{words}: {said}");
         }
     }
 }

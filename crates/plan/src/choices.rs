@@ -427,6 +427,13 @@ pub fn search(
     if design.choices.is_empty() {
         return Ok(None);
     }
+    let of = |set: &String| set.split_once('=').map_or(set.clone(), |(name, _)| name.trim().to_string());
+    if let Some(name) = setting.settings.iter().map(of).find(|name| design.chosen_sets.contains(name)) {
+        return Err(miette::miette!(
+            help = "fix the choice by `--parameter NAME=VALUE`",
+            "`--set {name}` would hide what the design's `set` gives by a choice"
+        ));
+    }
     let Looked { all, considered, left_out, not_set } = look(design, changes, setting, as_run)?;
     let choices: Vec<&OpenChoice> = design.choices.iter().filter(|choice| choice.of.is_none()).collect();
     let searcher = Searcher { choices, all, most: MOST_SOLVED };

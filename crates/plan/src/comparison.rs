@@ -17,9 +17,10 @@ use crate::residual::{FigureKind, Widened, sizes};
 use crate::sample::{DRAWS, between, strata};
 use crate::side_by_side::side_by_side;
 use crate::solve::{self, Part, WORTH_BUILDING, evaluate, host_seconds, mean_of};
+use crate::study::without_evidence;
 use offpath_profile::{System, SystemRequest};
 use offpath_quantity::Quantity;
-use offpath_route::Router;
+use offpath_route::{Path, Router, Verb};
 use offpath_twin::Seed;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -61,6 +62,8 @@ pub struct Comparison {
     pub host_load: f64,
     /// Numbers at an end of whose interval another device is the best.
     pub turns: Vec<Turn>,
+    /// Why the devices do not stand under like conditions, where they do not: then no answer is one about the devices.
+    pub unlike: Option<String>,
     /// What is to be said of the comparison.
     pub notes: Vec<String>,
 }
@@ -94,6 +97,8 @@ pub struct Contest {
     pub design: Design,
     /// Its plan.
     pub checked: CheckedPlan,
+    /// The steps that nothing published is about, each with its alternative.
+    pub without_evidence: Vec<(String, Verb, Path)>,
     /// What was found of the choices that the design leaves open.
     pub search: Option<Search>,
     /// The choices of its requests, with what comes next.
@@ -213,7 +218,7 @@ impl Comparison {
                 .map(|one| format!("{}: {}", one.name, one.outcome.as_ref().err().map_or("", String::as_str)))
                 .collect();
             return Err(miette::miette!(
-                help = "compare devices that run at least one of its alternatives",
+                help = "ask for less where a load is not carried, and compare devices that run at least one of its alternatives",
                 "`{}` has no plan on any of the devices: {}",
                 ask.design.name,
                 said.join("; ")
@@ -314,10 +319,18 @@ pub fn on_device(
     ask: &CompareAsk<'_>,
     device: &str,
 ) -> Result<(Contender, Option<OnDevice>), miette::Report> {
+    // Where nothing is named all stand where the design's own device does.
+    let own = match ask.setting.library.brings_testbed(&ask.design.device)? {
+        true => ask.design.device.clone(),
+        false => {
+            let request = SystemRequest { device: &ask.design.device, ..SystemRequest::default() };
+            ask.setting.library.load(&request)?.testbed
+        }
+    };
     let testbeds: Vec<Option<&str>> = match (&ask.setting.testbed, &ask.design.testbed) {
         (Some(asked), _) => vec![Some(asked)],
         (None, Some(own)) => vec![Some(own), None],
-        (None, None) => vec![None],
+        (None, None) => vec![Some(&own), None],
     };
     let mut first = None;
     for (index, testbed) in testbeds.into_iter().enumerate() {
@@ -392,7 +405,15 @@ fn contender_in(
         return Ok((contender, None));
     }
     let mut design = design.with_only(&kept);
-    let search = search(&design, &changes, &setting, &as_run)?;
+    let search = match search(&design, &changes, &setting, &as_run) {
+        Ok(search) => search,
+        // A load that this device does not carry is an answer.
+        Err(error) if error.is::<PlanError>() => {
+            contender.outcome = Err(error.to_string());
+            return Ok((contender, None));
+        }
+        Err(error) => return Err(error),
+    };
     if let Some(search) = &search {
         design = as_run(ask.design.changed(&search.changes)?);
     }
@@ -749,6 +770,7 @@ impl Joint {
                 &checked.settled.folds,
                 &checked.plan.optimal.shares,
             ),
+            without_evidence: without_evidence(&runner.ready),
             search: runner.search,
             design: runner.design,
             checked,
@@ -845,8 +867,9 @@ impl Joint {
         let card_best_in =
             card.map(|card| share(&|draw| plain.iter().all(|plain| beaten(draw, *plain, card))));
         let turns = best.map_or_else(Vec::new, |best| self.turns(best, &at));
-        let notes = notes(&contenders);
+        let (unlike, notes) = (unlike(&contenders), notes(&contenders));
         Comparison {
+            unlike,
             design: ask.design.clone(),
             reference: reference.map(|index| at[index]),
             best: best.map(|index| at[index]),
@@ -961,26 +984,48 @@ fn at_values(
     found
 }
 
+/// The testbed and the host of each device that has a plan, with the devices.
+fn places(contenders: &[Contender]) -> BTreeMap<(String, String), Vec<&str>> {
+    let mut testbeds: BTreeMap<(String, String), Vec<&str>> = BTreeMap::new();
+    for one in contenders.iter().filter(|one| one.outcome.is_ok()) {
+        let host = one.system.machine("server").map(|server| server.host.clone()).unwrap_or_default();
+        testbeds.entry((one.system.testbed.clone(), host)).or_default().push(&one.name);
+    }
+    testbeds
+}
+
+/// Why a difference between devices may be one of what stands around them.
+fn unlike(contenders: &[Contender]) -> Option<String> {
+    let places = places(contenders);
+    if places.len() > 1 {
+        let said = places.iter().map(|((testbed, host), devices)| {
+            format!("{} in {testbed} (host {host})", devices.join(" and "))
+        });
+        return Some(format!(
+            "the testbeds differ, {}; `--testbed` puts all into one",
+            said.collect::<Vec<_>>().join(", ")
+        ));
+    }
+    let cards: BTreeSet<String> = contenders
+        .iter()
+        .filter(|one| one.outcome.is_ok())
+        .filter_map(|one| Some(one.system.machine("client").ok()?.device.clone()))
+        .collect();
+    let bound = contenders.iter().find_map(|one| {
+        let bounds = &one.outcome.as_ref().ok()?.checked.plan.optimal.bounds;
+        Some((one, bounds.iter().find(|bound| bound.name.starts_with("client."))?))
+    });
+    let (one, bound) = bound.filter(|_| cards.len() > 1)?;
+    Some(format!(
+        "the clients of {} carry the compared cards too, and {} of theirs binds {}; a testbed whose clients have one card \
+         tells the servers apart",
+        one.system.testbed, bound.name, one.name
+    ))
+}
+
 /// What readers of a comparison may take for something else.
 fn notes(contenders: &[Contender]) -> Vec<String> {
     let mut notes = Vec::new();
-    let host =
-        |system: &System| system.machine("server").map(|server| server.host.clone()).unwrap_or_default();
-    let mut testbeds: BTreeMap<(String, String), Vec<&str>> = BTreeMap::new();
-    for one in contenders {
-        testbeds.entry((one.system.testbed.clone(), host(&one.system))).or_default().push(&one.name);
-    }
-    if testbeds.len() > 1 {
-        let said: Vec<String> = testbeds
-            .iter()
-            .map(|((testbed, host), devices)| format!("{} in {testbed} (host {host})", devices.join(" and ")))
-            .collect();
-        notes.push(format!(
-            "testbeds differ, {}: what their hosts and clients differ in is part of every difference; `--testbed` puts \
-             all into one",
-            said.join(", ")
-        ));
-    }
     for one in contenders.iter().filter(|one| !one.settings_left_out.is_empty()) {
         notes.push(format!("{} has nothing that `{}` sets", one.name, one.settings_left_out.join("`, `")));
     }

@@ -156,6 +156,7 @@ impl<'a> Base<'a> {
     /// Every number of the systems and every estimate of the design, in the order of names.
     pub fn factors(&self) -> Vec<Factor> {
         let mut factors = factors_of(&self.systems);
+        factors.retain(|one| !one.names(0).iter().any(|name| self.design.chosen_sets.contains(name)));
         // What the user's design says of sizes and numbers is the question, and no guess, unless the user gives
         // an interval. What it says that work takes, how fast it goes or how often something happens is a guess of
         // the user's in any case, also where it is planned at other values besides.

@@ -331,17 +331,12 @@ impl Study {
         notes.extend(open_mechanisms(&design, ask, &system));
         notes.extend(own_machines(&design, ask)?);
         notes.extend(code.as_ref().and_then(Agreement::warning));
-        let without_evidence = ready.iter().flat_map(|one| {
-            let unknown = one.compiled.routes().filter(|route| !route.is_published);
-            unknown.map(|route| (one.alternative.name.clone(), route.verb, route.path.clone()))
-        });
-        let without_evidence = without_evidence.collect();
         let margins = margins(&design, &ready, &checked.settled.folds, &checked.plan.optimal.shares);
         let numbers = ready.iter().flat_map(|one| one.router.system().numbers.values());
         let known = numbers.map(|one| ((one.file.clone(), one.key.clone()), one.provenance)).collect();
         Ok(Study {
             next: Next::of(&checked.plan, &system),
-            without_evidence,
+            without_evidence: without_evidence(&ready),
             is_other_system: ask.setting.is_other_system(&design)?,
             notes,
             margins,
@@ -359,6 +354,17 @@ impl Study {
             search: search.clone(),
         })
     }
+}
+
+/// The steps that nothing published is about, each with its alternative.
+pub(crate) fn without_evidence(ready: &[Ready]) -> Vec<(String, Verb, RoutePath)> {
+    let of = |one: &Ready| {
+        let unknown = one.compiled.routes().filter(|route| !route.is_published);
+        unknown
+            .map(|route| (one.alternative.name.clone(), route.verb, route.path.clone()))
+            .collect::<Vec<_>>()
+    };
+    ready.iter().flat_map(of).collect()
 }
 
 /// Steps that reach more machines than the system has: several copies go to one.

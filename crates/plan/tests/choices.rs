@@ -232,3 +232,32 @@ fn choices_that_cannot_be_meant_are_refused() {
     let error = parsed(&set, &[]).expect_err("nobody says how many").to_string();
     assert!(error.contains("`{cores}` is not a choice of the whole deployment"), "{error}");
 }
+
+/// What a choice decides is exact, and nobody's estimate; and a setting that would hide it is refused.
+#[test]
+fn a_number_that_a_choice_decides_is_no_estimate() {
+    let text = text_of(
+        "cores = [1, 2, 30]",
+        "",
+        "{ send-ud = \"client-host\", bytes = \"64 B\" }, { compute = \"host\", time = \"2 us\" }, \
+         { send-ud = \"host-client\", bytes = \"64 B\" }",
+    );
+    let design =
+        parse(&text.replace("objective", "set = [\"host.cores={cores}\"]\nobjective"), &Changes::default());
+    let study = study_of(&design, &Changes::default(), &setting(&[], &[])).expect("it has a plan");
+    let plan = &study.checked.plan;
+    assert!(
+        plan.recommendation.rests_on.iter().all(|rest| rest.number != "host.cores"),
+        "{:?}",
+        plan.recommendation
+    );
+    assert!(plan.influences.iter().all(|one| one.number != "host.cores"));
+    let hidden = study_of(&design, &Changes::default(), &setting(&[], &["host.cores=2"]));
+    let refused = hidden.err().expect("it would hide the choice").to_string();
+    assert!(refused.contains("--set host.cores"), "{refused}");
+    let chosen =
+        Changes { parameters: [("cores".to_string(), "2".to_string())].into(), ..Changes::default() };
+    let study = study_of(&design.changed(&chosen).expect("in order"), &chosen, &setting(&[], &[]))
+        .expect("it has a plan");
+    assert!(study.checked.plan.recommendation.rests_on.iter().all(|rest| rest.number != "host.cores"));
+}

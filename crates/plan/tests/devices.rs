@@ -342,3 +342,49 @@ fn what_nothing_runs_or_has_is_refused_by_name() {
         compared(&design, &setting(&[], &[]), &["bluefield2", "bluefield9"]).err().expect("there is none");
     assert!(refused.to_string().contains("bluefield9"), "{refused}");
 }
+
+/// A cache on the card binds what asks it, and nothing else: the plain NIC serves the store in its own way.
+#[test]
+fn what_asks_no_cache_runs_without_one() {
+    let (design, setting) = (parse(&small("kv-ycsb-c.toml"), &Changes::default()), setting(&[], &[]));
+    let devices = ["connectx6".to_string()];
+    let (contender, own) =
+        on_device(&ask(&design, &Changes::default(), &setting, &devices), "connectx6").expect("looked at");
+    let names: Vec<String> =
+        own.expect("it serves gets").design.alternatives.iter().map(|one| one.name.clone()).collect();
+    assert_eq!(names, ["A1", "rnic"]);
+    assert!(contender.left_out.iter().any(|(name, why)| name == "A5-read" && why.contains("cache")));
+    assert!(contender.left_out.iter().all(|(name, why)| name.starts_with("A5") || !why.contains("cache")));
+}
+
+/// Devices that nobody put into one testbed stand in that of the design's own, and where their clients differ and bind, or
+/// their testbeds do, no answer is one about the devices.
+#[test]
+fn what_stands_around_a_device_is_no_answer_about_it() {
+    let read = "[design]\nname = \"rd\"\ndevice = \"bluefield3\"\nobjective = \"most-throughput\"\nrank_by = \"throughput\"\n\
+                [[alternative]]\nname = \"read\"\nrequest = [ { read = \"client-host\", bytes = \"64 B\" } ]\n";
+    let of = |text: &str, testbed: Option<&str>| {
+        let setting = Setting { testbed: testbed.map(str::to_string), ..setting(&[], &[]) };
+        compared(&parse(text, &Changes::default()), &setting, &["bluefield2", "connectx7"])
+            .expect("both have a plan")
+    };
+    let unsaid = of(read, None);
+    let testbeds: Vec<&str> = unsaid.contenders.iter().map(|one| one.system.testbed.as_str()).collect();
+    assert_eq!(testbeds, ["bluefield3-pair"; 2]);
+    let why = unsaid.unlike.expect("the one client binds, and carries the card");
+    assert!(why.contains("client.cpu"), "{why}");
+    assert_eq!(of(read, Some("rack")).unlike, None, "its clients are the same");
+}
+
+/// A load that one of the devices does not carry is an answer about that device, whatever choices are open.
+#[test]
+fn a_load_that_one_device_does_not_carry_refuses_no_other() {
+    let open = LOAD.replace("name = \"host\"", "name = \"host\"\nchoose = { bytes = [\"64 B\", \"128 B\"] }");
+    let open = open.replacen("bytes = \"64 B\"", "bytes = \"{bytes}\"", 1).replace("4.5 M/s", "8.5 M/s");
+    let design = parse(&open, &Changes::default());
+    let comparison =
+        compared(&design, &setting(&[], &[]), &["bluefield2", "connectx6"]).expect("one carries it");
+    let why: Vec<Option<&String>> =
+        comparison.contenders.iter().map(|one| one.outcome.as_ref().err()).collect();
+    assert!(why[0].is_none() && why[1].is_some_and(|why| why.contains("host.cpu")), "{why:?}");
+}

@@ -5,7 +5,7 @@ mod text;
 
 use crate::choices::{ChoicesAnswer, LeftOutAnswer};
 use crate::figures::{Goal, Throughput, Unit};
-use crate::plan::{changes_arguments, unplanned};
+use crate::plan::{changes_arguments, list_fill_s, unplanned, without_evidence};
 use crate::report::Page;
 use crate::system::SystemAnswer;
 use crate::{ByName, SCHEMA_VERSION, setting};
@@ -13,7 +13,7 @@ use offpath_plan::comparison::{CompareAsk, Comparison, Contender, Contest, Devic
 use offpath_plan::{Basis, Changes, Design, Ranged, Setting};
 use offpath_terminal::failure::Failure;
 use offpath_terminal::options::SystemOptions;
-use offpath_terminal::output::Screen;
+use offpath_terminal::output::{Screen, short};
 use offpath_twin::Seed;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -120,6 +120,9 @@ pub struct CompareAnswer {
     /// 80% of them or more, `plain-nic` where that is so in 20% or less; where all are of one sort, `device` where one beats all
     /// others in 80%, `tie` where in 80% none beats it; `cannot-tell` otherwise, `only-one` where one alone has a plan.
     pub verdict: CompareVerdict,
+    /// Why the devices do not stand under like conditions, where they do not: then the verdict is `cannot-tell`, whatever the
+    /// draws say.
+    pub unlike_because: Option<String>,
     /// Whether guesses decide the best device's rate or that of the reference: then only their order may be read.
     pub order_only: bool,
     /// The device that is the best at the numbers as they are.
@@ -360,6 +363,7 @@ impl CompareAnswer {
         let runs = comparison.contenders.iter().filter(|one| one.outcome.is_ok()).count();
         let verdict = match (comparison.card_best_in, own) {
             _ if runs < 2 => CompareVerdict::OnlyOne,
+            _ if comparison.unlike.is_some() => CompareVerdict::CannotTell,
             (Some(card), _) if card >= TOLD => CompareVerdict::Card,
             (Some(card), _) if card <= 1.0 - TOLD => CompareVerdict::PlainNic,
             (None, (best_in, _)) if best_in >= TOLD => CompareVerdict::Device,
@@ -377,6 +381,7 @@ impl CompareAnswer {
             unit: unit.name(),
             unit_payload_bytes: unit.payload_bytes,
             verdict,
+            unlike_because: comparison.unlike.clone(),
             order_only: is_order(best) || comparison.reference.is_some_and(is_order),
             best: name(best),
             reference: comparison.reference.map(name),
@@ -397,9 +402,31 @@ impl CompareAnswer {
                 })
                 .collect(),
             energy_not_compared_because: NO_ENERGY,
-            notes: design.warnings.iter().chain(&comparison.notes).cloned().collect(),
+            notes: design
+                .warnings
+                .iter()
+                .cloned()
+                .chain(comparison.contenders.iter().flat_map(cautions))
+                .chain(comparison.notes.iter().cloned())
+                .collect(),
         }
     }
+}
+
+/// What a device's own plan warns of.
+fn cautions(one: &Contender) -> Vec<String> {
+    let Ok(own) = &one.outcome else { return Vec::new() };
+    let plan = &own.checked.plan;
+    // As `plan` says it: where it is a tenth of the latency or more.
+    let lists =
+        list_fill_s(&own.design, plan).filter(|fill| *fill >= own.latency_s.value / 10.0).map(|fill| {
+            format!(
+                "LATENCIES LACK {} us OR MORE, which a list takes to fill at this load",
+                short(fill * 1e6)
+            )
+        });
+    let all = without_evidence(&own.without_evidence, plan).into_iter().chain(lists);
+    all.map(|said| format!("{}: {said}", one.name)).collect()
 }
 
 impl ComparedDevice {

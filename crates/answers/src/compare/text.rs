@@ -109,6 +109,9 @@ impl CompareAnswer {
             all if all == self.draws => format!("{all} joint draws"),
             some => format!("the {some} of {} joint draws in which one of them carries the load", self.draws),
         };
+        if let Some(why) = &self.unlike_because {
+            return format!("cannot tell {}: {why}", self.by());
+        }
         let draws = |share: f64| format!("in {} of {counted}", percent(share));
         let card = self.card_best_in_share_of_draws.unwrap_or(0.0);
         let said = match self.verdict {

@@ -15,6 +15,7 @@ use offpath_plan::study::{Changed, Solved, Study, Sweep};
 use offpath_plan::{Alone, Basis, Design, Influence, Mix, Objective, Rest};
 use offpath_profile::Provenance;
 use offpath_quantity::{OpRate, Time};
+use offpath_route::{Path, Verb};
 use offpath_terminal::output::short;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -828,7 +829,7 @@ impl PlanAnswer {
         let (design, plan, unit) = (&study.design, &study.checked.plan, Unit::of(&study.design));
         let worth = FigureUnit::worth(design.objective, unit);
         let mix = |mix: &Mix| MixAnswer::of(mix, design, unit);
-        let without_evidence = without_evidence(study);
+        let without_evidence = without_evidence(&study.without_evidence, &study.checked.plan);
         let said = design.warnings.iter().chain(&design.notes).chain(&study.notes).cloned();
         let advised = &study.advised;
         PlanAnswer {
@@ -842,7 +843,7 @@ impl PlanAnswer {
             objective: objective_text(design.objective),
             goal: Goal::of(design.objective),
             load_req_per_s: design.objective.load(),
-            list_fill_us_at_least: list_fill_s(study).map(us),
+            list_fill_us_at_least: list_fill_s(&study.design, &study.checked.plan).map(us),
             host_cpu_limit_share: design.host_cpu_share,
             latency_limit_us: design.latency_bound.map(Time::as_us),
             notes: without_evidence.iter().cloned().chain(said).collect(),
@@ -952,10 +953,10 @@ impl PlanAnswer {
 }
 
 /// What is said of the steps of the best mix that nothing published is about.
-fn without_evidence(study: &Study) -> Vec<String> {
-    let shares = &study.checked.plan.optimal.shares;
+pub(crate) fn without_evidence(steps: &[(String, Verb, Path)], plan: &Plan) -> Vec<String> {
+    let shares = &plan.optimal.shares;
     let taken = |name: &str| shares.iter().any(|(own, share)| own == name && *share > 0.0);
-    let steps = study.without_evidence.iter().filter(|(name, ..)| taken(name));
+    let steps = steps.iter().filter(|(name, ..)| taken(name));
     let (atomics, others): (Vec<_>, Vec<_>) = steps.partition(|(_, verb, _)| verb.is_atomic());
     // A verb that is published has a place that is not: an engine's own, or a memory apart.
     let named = others.iter().map(|(_, verb, path)| match verb.is_published() {
@@ -970,10 +971,10 @@ fn without_evidence(study: &Study) -> Vec<String> {
 }
 
 /// Seconds that the slowest list of the best mix takes to fill at the load that is asked for, at least.
-fn list_fill_s(study: &Study) -> Option<f64> {
-    let load = study.design.objective.load()?;
-    let taken = |name: &str| study.checked.plan.optimal.shares.iter().find(|(own, _)| own == name);
-    let lists = study.design.alternatives.iter().filter_map(|one| Some((one.lists(), taken(&one.name)?.1)));
+pub(crate) fn list_fill_s(design: &Design, plan: &Plan) -> Option<f64> {
+    let load = design.objective.load()?;
+    let taken = |name: &str| plan.optimal.shares.iter().find(|(own, _)| own == name);
+    let lists = design.alternatives.iter().filter_map(|one| Some((one.lists(), taken(&one.name)?.1)));
     let fills = lists.flat_map(|(lists, share)| {
         lists.into_iter().map(move |(batch, posts)| f64::from(batch - 1) / (load * share * posts))
     });

@@ -7,8 +7,8 @@ mod next;
 mod tables;
 mod text;
 
-pub(crate) use answer::shares_text;
 pub use answer::*;
+pub(crate) use answer::{list_fill_s, shares_text, without_evidence};
 
 use crate::report::Page;
 use crate::{SCHEMA_VERSION, setting};

@@ -211,7 +211,11 @@ impl Resolver<'_> {
                 value.get_ref(),
                 toml::Value::String(_) | toml::Value::Integer(_) | toml::Value::Float(_)
             );
-            if !is_number_or_text || text.trim().is_empty() || text.contains(['{', '}', '[', ']', ',', '=']) {
+            if !is_number_or_text
+                || text.trim().is_empty()
+                || text.contains(['{', '}', '[', ']', ',', '='])
+                || text.contains(" to ")
+            {
                 return refuse(
                     format!("{} is not a value that the choice `{name}` can take", value.get_ref()),
                     "write names and numbers with their units, as in `[\"soc\", \"host\"]` or `[1, 16]`",
@@ -346,6 +350,19 @@ impl Resolver<'_> {
             });
         }
         Ok(expanded)
+    }
+
+    /// The numbers that the settings of the design give by a choice.
+    pub(super) fn chosen_sets(&self) -> BTreeSet<String> {
+        let by_choice = self
+            .file
+            .raw
+            .design
+            .set
+            .iter()
+            .map(|set| set.get_ref())
+            .filter(|set| named(set).next().is_some());
+        by_choice.filter_map(|set| Some(set.split_once('=')?.0.trim().to_string())).collect()
     }
 
     /// The settings of the design, each choice in them at the first of its open values, and the choices themselves.

@@ -357,6 +357,8 @@ pub struct Design {
     /// Numbers of the system that this design changes, as `--set` writes them: what of a machine its
     /// programs use.
     pub set: Vec<String>,
+    /// The numbers of the system that a choice decides by a setting. They are exact: the plan asks what each value gives.
+    pub chosen_sets: BTreeSet<String>,
     /// Where each of them stands in the file.
     pub(crate) set_at: Vec<Range<usize>>,
     /// What the mix is chosen for.

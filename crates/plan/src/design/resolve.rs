@@ -193,6 +193,7 @@ impl Resolver<'_> {
             testbed: raw.testbed.clone(),
             mode: raw.mode.clone(),
             set,
+            chosen_sets: self.chosen_sets(),
             choices,
             set_at: raw.set.iter().map(Spanned::span).collect(),
             objective,

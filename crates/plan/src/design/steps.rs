@@ -206,6 +206,8 @@ impl Resolver<'_> {
                 ratio.span(),
             ));
         }
+        // The code of an application takes the share of hits whatever it does with it.
+        let asks_cache = self.asked_hits.get();
         let mixable_there = given.mixed.unwrap_or(given.like.is_none());
         let mixable = mixable_there && given.device.is_none();
         Ok(Alternative {
@@ -219,7 +221,7 @@ impl Resolver<'_> {
             rows: self.cited(&given.rows, given.name.get_ref()),
             code: self.code(given.code.as_ref().or(base.code.as_ref()), application, &context)?,
             operations,
-            asks_cache: self.asked_hits.get(),
+            asks_cache,
             family: given.name.get_ref().clone(),
             choices,
             span: given.name.span(),
