@@ -8,6 +8,7 @@ use crate::posting::followed_requests;
 use crate::run::{RunKind, ToolProgram, ToolRun};
 use offpath_profile::{Number, System};
 use offpath_quantity::{Bytes, Quantity};
+use offpath_route::Verb;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread::available_parallelism;
@@ -88,7 +89,7 @@ pub struct LearntNumber {
     pub base: Quantity,
     /// What the points say.
     pub value: Quantity,
-    /// The lower end of its 90% interval.
+    /// The lower end of its 90% interval; of one beyond the base, of that and the base's together.
     pub low: Quantity,
     /// The upper end.
     pub high: Quantity,
@@ -98,6 +99,20 @@ pub struct LearntNumber {
     pub is_told: bool,
     /// Numbers that stayed and that the points move with as with this one: its interval holds for any of their values.
     pub alike: Vec<String>,
+    /// Whether it stands for others and lies where the base's interval does not reach: it makes the points fit, and what it
+    /// is they do not say.
+    pub is_beyond_base: bool,
+}
+
+impl LearntNumber {
+    /// What the base and the points allow together.
+    fn widened(mut self, base: (Quantity, Quantity)) -> LearntNumber {
+        let least = |one: Quantity, other: Quantity| if other.base() < one.base() { other } else { one };
+        let most = |one: Quantity, other: Quantity| if other.base() > one.base() { other } else { one };
+        (self.low, self.high) = (least(self.low, base.0), most(self.high, base.1));
+        self.is_beyond_base = true;
+        self
+    }
 }
 
 /// Why a number that runs feel was not fitted.
@@ -105,6 +120,8 @@ pub struct LearntNumber {
 pub enum KeptReason {
     /// No fitted point feels it, as far as its interval goes.
     NotSeen,
+    /// Points feel it apart from the others, too little to tell it, and the fit did not need it.
+    NotNeeded,
     /// The points move with it as with these.
     NotToldApart(Vec<String>),
     /// The user keeps it.
@@ -369,7 +386,7 @@ pub fn calibrate(request: &CalibrationRequest<'_>) -> Result<Calibration, Calibr
     let moving = moving(&search, &search.found(start.clone()).ok_or_else(too_few)?);
     let (best, free) = select(&coarse, coarse.found(start).ok_or_else(too_few)?, &moving, &candidates);
     let best = (search.descend(search.found(best.at).ok_or_else(too_few)?, &free), free);
-    let menu = Menu::new(&candidates, system, path);
+    let menu = Menu::new(&candidates, system, path, &runs);
     // The log of each fitted point, by number.
     let names: BTreeSet<&str> = points.iter().map(|point| point.file.as_str()).collect();
     let names: Vec<&str> = names.into_iter().collect();
@@ -808,8 +825,10 @@ fn tell(
                 for (of_one, factor) in of_kept.iter_mut().zip(&factors) {
                     of_one.push((index, (factor * candidate.deviation()).powi(2)));
                 }
-                if own * (search.high[index] - search.low[index]) < 1.0 || left > OWN_SHARE * own {
+                if own * (search.high[index] - search.low[index]) < 1.0 {
                     KeptReason::NotSeen
+                } else if left > OWN_SHARE * own {
+                    KeptReason::NotNeeded
                 } else {
                     let mut alike: Vec<(usize, f64)> =
                         free.iter().copied().zip(factors.iter().map(|factor| factor.abs())).collect();
@@ -870,14 +889,21 @@ struct Menu<'a> {
 }
 
 impl<'a> Menu<'a> {
-    fn new(candidates: &'a [Candidate], base: &'a System, path: &'a str) -> Menu<'a> {
+    /// Those that are not among the runs that there are.
+    fn new(candidates: &'a [Candidate], base: &'a System, path: &'a str, there: &[ToolRun]) -> Menu<'a> {
         let (mut words, mut runs) = (Vec::new(), Vec::new());
         for program in &crate::run::PROGRAMS {
-            for size in [8u64, 4096, 1 << 20] {
-                let plain = program.run(Bytes::new(size));
+            // An atomic has one size.
+            let is_atomic = program.verb == Verb::FetchAndAdd;
+            let sizes: &[u64] = if is_atomic { &[8] } else { &[8, 4096, 1 << 20] };
+            for size in sizes {
+                let plain = program.run(Bytes::new(*size));
+                let option = if is_atomic { String::new() } else { format!(" -s {size}") };
                 let mut add = |options: &str, run: ToolRun| {
-                    words.push(format!("{} -s {size}{options}", program.name));
-                    runs.push(run);
+                    if !there.iter().any(|other| is_same_command(&run, other)) {
+                        words.push(format!("{}{option}{options}", program.name));
+                        runs.push(run);
+                    }
                 };
                 add("", plain.clone());
                 if program.kind == RunKind::Bandwidth {
@@ -905,6 +931,15 @@ impl<'a> Menu<'a> {
             .max_by(|one, other| apart[*one].abs().total_cmp(&apart[*other].abs()).then(other.cmp(one)))?;
         (apart[best].abs() > 0.02).then(|| self.words[best].clone())
     }
+}
+
+/// Whether a run of the menu is one that was taken: how long it went, and what a machine sets by itself, may differ.
+fn is_same_command(run: &ToolRun, taken: &ToolRun) -> bool {
+    let is_inline = |run: &ToolRun| run.payload <= run.inline;
+    let key = |run: &ToolRun| {
+        (run.kind, run.verb, run.payload, run.queue_pairs, run.tx_depth, run.post_list, run.directions)
+    };
+    key(run) == key(taken) && is_inline(run) == is_inline(taken)
 }
 
 /// How the fitted numbers vary together: by the errors that are there, of which those of one prediction count together.
@@ -986,7 +1021,7 @@ fn learnt(
             let is_told = side <= ALONE;
             let weighty =
                 of_kept[place].iter().filter(|(_, variance)| !is_told && *variance > 0.1 * (own + more));
-            LearntNumber {
+            let found = LearntNumber {
                 name: candidate.names[0].clone(),
                 also: candidate.names[1..].to_vec(),
                 file: candidate.number.file.clone(),
@@ -998,6 +1033,16 @@ fn learnt(
                 at_bound: at < low[*index] + 1e-6 || at > high[*index] - 1e-6,
                 is_told,
                 alike: weighty.map(|(other, _)| candidates[*other].names[0].clone()).collect(),
+                is_beyond_base: false,
+            };
+            match (candidate.number.low, candidate.number.high) {
+                (Some(low), Some(high))
+                    if !found.alike.is_empty()
+                        && !(low.base()..=high.base()).contains(&found.value.base()) =>
+                {
+                    found.widened((low, high))
+                }
+                _ => found,
             }
         })
         .collect()
@@ -1101,6 +1146,25 @@ pub fn program_of(run: &ToolRun) -> Option<&'static ToolProgram> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The menu has atomics of their one size, and no run that is there already, however long it went.
+    #[test]
+    fn runs_that_are_there_are_not_on_the_menu() {
+        let request = offpath_profile::SystemRequest { device: "connectx7", ..Default::default() };
+        let system = offpath_profile::Library::builtin().load(&request).expect("the shipped card loads");
+        let program = ToolProgram::named("ib_read_bw").expect("it is one of perftest's");
+        let mut taken = program.run(Bytes::new(8));
+        (taken.length, taken.mtu, taken.outstanding_reads) = (None, Some(Bytes::new(4096)), Some(16));
+        let all = Menu::new(&[], &system, "client-host", &[]).words;
+        let rest = Menu::new(&[], &system, "client-host", &[taken]).words;
+        let gone: Vec<&String> = all.iter().filter(|word| !rest.contains(word)).collect();
+        assert_eq!(gone, ["ib_read_bw -s 8"]);
+        let atomics: Vec<&String> = all.iter().filter(|word| word.starts_with("ib_atomic")).collect();
+        assert_eq!(
+            atomics,
+            ["ib_atomic_bw", "ib_atomic_bw -q 16 -l 32", "ib_atomic_bw -t 1", "ib_atomic_lat"]
+        );
+    }
 
     /// A search from many places looks at every payload of few queue pairs, and of many at the ends at least.
     #[test]

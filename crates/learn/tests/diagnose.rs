@@ -308,6 +308,26 @@ fn each_cause_alone_is_first_with_and_without_heads() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// A head that states the depth, the READs in flight, the MTU and what goes inline rules out that they are another; without
+/// one some of them is named.
+#[test]
+fn what_a_head_states_is_no_cause() {
+    let causes =
+        [Cause::TxDepth, Cause::OutstandingReads, Cause::PathMtu, Cause::InlineOff, Cause::FewIterations];
+    let mut without = 0;
+    for name in ["slow accesses", "half a clock", "a quarter of a link"] {
+        let case = cases().into_iter().find(|case| case.name == name).expect("a case");
+        for has_head in [true, false] {
+            let case = Case { asked: Asked { has_head, ..case.asked.clone() }, ..case.clone() };
+            let diagnosis = found(&case, 7);
+            let named = causes.iter().filter(|cause| rank(&diagnosis, **cause).is_some()).count();
+            assert!(!has_head || named == 0, "{name}: {:?}", names(&diagnosis));
+            without += named;
+        }
+    }
+    assert!(without > 0, "without a head nothing is ruled out");
+}
+
 /// What changes no row by a tenth is not seen, and nothing else is blamed for it.
 #[test]
 fn what_costs_nothing_raises_nothing() {

@@ -9,15 +9,19 @@ use std::path::PathBuf;
 
 /// A log as perftest writes it, of a card that posts a message in so many nanoseconds and carries so much.
 fn log(queue_pairs: u32, post_ns: f64, gbit_per_s: f64) -> String {
+    let rate = |bytes: f64| (1e9 / post_ns).min(gbit_per_s * 1e9 / 8.0 / bytes);
+    log_of(queue_pairs, (1..=20).map(|power| f64::from(1 << power)).map(|bytes| (bytes, rate(bytes))))
+}
+
+/// The same of payloads with the rate of each.
+fn log_of(queue_pairs: u32, rows: impl Iterator<Item = (f64, f64)>) -> String {
     let mut text = format!(
         "                    RDMA_Read BW Test\n Dual-port       : OFF\t\tDevice         : mlx5_0\n Number of qps   : \
          {queue_pairs}\t\tTransport type : IB\n Connection type : RC\t\tUsing SRQ      : OFF\n TX depth        : 128\n CQ \
          Moderation   : 100\n Mtu             : 4096[B]\n Link type       : Ethernet\n Outstand reads  : 16\n #bytes     \
          #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n"
     );
-    for power in 1..=20 {
-        let bytes = f64::from(1 << power);
-        let rate = (1e9 / post_ns).min(gbit_per_s * 1e9 / 8.0 / bytes);
+    for (bytes, rate) in rows {
         let gbit = rate * bytes * 8.0 / 1e9;
         let printed = if gbit < 0.1 { format!("{gbit:.6}") } else { format!("{gbit:.2}") };
         let iterations = 1000 * queue_pairs;
@@ -76,6 +80,67 @@ fn a_card_is_learnt_written_loaded_and_laid_beside_its_log() {
     let again = offpath(&["calibrate", &one, "--base", "connectx7", "-o", &card]);
     assert_eq!(again.code, 2, "{}", again.stderr);
     assert!(said(&again).contains("is there already"), "{}", again.stderr);
+}
+
+/// Bandwidth bounds a round trip from above only: a delay that fits in the place of others, farther off than the base has it, is
+/// no measurement, and nothing that rests on it is known better.
+#[test]
+fn what_fits_beyond_the_base_and_is_not_told_is_assumed() {
+    let folder = folder("beyond");
+    let path = |name: &str| folder.join(name).display().to_string();
+    let hidden = ["--set", "network.delay=1.2us", "--set", "client.pcie0.delay=300ns"];
+    let tool = json(&[&["path", "connectx7", "--as", "ib_read_bw"], &hidden[..]].concat());
+    let rows = tool["rows"].as_array().expect("a list").iter();
+    let of = |row: &serde_json::Value| {
+        (
+            row["payload_bytes"].as_f64().expect("bytes"),
+            row["operations_per_s_mean"].as_f64().expect("a rate"),
+        )
+    };
+    fs::write(folder.join("read.log"), log_of(1, rows.map(of))).expect("written");
+    let (log, card, other) = (path("read.log"), path("card.toml"), path("other.toml"));
+    let arguments = ["calibrate", &log, "--base", "connectx7", "-o"];
+    let learnt = offpath(&[&arguments[..], &[&card, "--format", "json"]].concat());
+    assert_eq!(learnt.code, 0, "{}", learnt.stderr);
+    let found: serde_json::Value = serde_json::from_str(&learnt.stdout).expect("the answer is JSON");
+    check(&found, &schema("calibrate.json"), "calibrate");
+    let numbers = found["numbers"].as_array().expect("a list");
+    let beyond: Vec<&serde_json::Value> = numbers.iter().filter(|one| one["beyond_base"] == true).collect();
+    assert_eq!(beyond.len(), 1, "{numbers:?}");
+    assert_eq!(beyond[0]["name"], "client.pcie0.delay");
+    assert_eq!(beyond[0]["low_90"], "120 ns");
+    let stands_for = beyond[0]["stands_for"].as_array().expect("a list");
+    assert!(stands_for.iter().any(|name| name == "network.delay"), "{stands_for:?}");
+    let shown = json(&["device", "show", &card]);
+    let of = |name: &str| -> serde_json::Value {
+        let numbers = shown["numbers"].as_array().expect("a list");
+        numbers.iter().find(|one| one["name"] == name).expect("the card has it").clone()
+    };
+    assert_eq!(of("client.pcie0.delay")["provenance"], "assumed");
+    for one in numbers.iter().filter(|one| one["beyond_base"] == false) {
+        assert_eq!(of(one["name"].as_str().expect("a name"))["provenance"], "measured-here", "{one}");
+    }
+    let basis = |device: &str| {
+        let found = json(&["path", device, "--path", "client-host", "--verb", "read"]);
+        found["latency_basis"].as_str().expect("a basis").to_string()
+    };
+    assert_eq!(basis(&card), basis("connectx7"));
+    let text = wide_answer(&[&arguments[..], &[&other]].concat());
+    for said in [
+        "fits, and is not told: beyond what the base allows; a latency log tells",
+        "Its numbers say `measured-here`, but client.pcie0.delay `assumed`",
+    ] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+    // A run that is there already tells nothing new, and an atomic has one size.
+    let kept = found["kept"].as_array().expect("a list");
+    let runs: Vec<&str> = kept.iter().filter_map(|one| one["run"].as_str()).collect();
+    assert!(!runs.is_empty());
+    let is_none = |run: &&str| {
+        let plain = ["ib_read_bw -s 8", "ib_read_bw -s 4096", "ib_read_bw -s 1048576"].contains(run);
+        plain || run.starts_with("ib_atomic") && run.contains("-s")
+    };
+    assert!(!runs.iter().any(is_none), "{runs:?}");
 }
 
 #[test]

@@ -74,8 +74,17 @@ fn put(
         number.insert("value", written(one.value));
         number.insert("low", written(one.low));
         number.insert("high", written(one.high));
+        // What makes the points fit in the place of others is no measurement of it.
+        let (source, provenance) = match one.is_beyond_base {
+            true => {
+                let others = one.alike.join(", ");
+                let source = format!("fits in place of {others}, too, beyond what the base allows; {source}");
+                (source, Provenance::Assumed)
+            }
+            false => (source.to_string(), Provenance::MeasuredHere),
+        };
         number.insert("source", Value::from(source));
-        number.insert("provenance", Value::from(Provenance::MeasuredHere.name()));
+        number.insert("provenance", Value::from(provenance.name()));
         *value = Value::InlineTable(number);
         *value.decor_mut() = decor;
     }

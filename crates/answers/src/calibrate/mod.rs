@@ -128,7 +128,7 @@ pub struct CalibratedNumberAnswer {
     pub base: String,
     /// What the points say.
     pub value: String,
-    /// The lower end of its 90% interval.
+    /// The lower end of its 90% interval; of one beyond the base, of that and the base's together.
     pub low_90: String,
     /// The upper end.
     pub high_90: String,
@@ -138,6 +138,9 @@ pub struct CalibratedNumberAnswer {
     pub told: bool,
     /// Where it is not told: numbers that stayed and that the points move with as with this one, so that it stands for them, too.
     pub stands_for: Vec<String>,
+    /// Whether it stands for others and lies where the base's interval does not reach: it makes the points fit, they do not
+    /// tell it, and the card has it as `assumed`.
+    pub beyond_base: bool,
 }
 
 /// A number that stays.
@@ -148,8 +151,9 @@ pub struct KeptNumberAnswer {
     pub name: String,
     /// What the base says, with its unit.
     pub value: String,
-    /// `not-seen`: no fitted point feels it; `not-told-apart`: the points move with it as with others; `pinned`.
-    #[cfg_attr(test, schemars(extend("enum" = ["not-seen", "not-told-apart", "pinned"])))]
+    /// `not-seen`: no fitted point feels it; `not-needed`: points feel it, too little to tell it, and the fit did not need it;
+    /// `not-told-apart`: the points move with it as with others; `pinned`.
+    #[cfg_attr(test, schemars(extend("enum" = ["not-seen", "not-needed", "not-told-apart", "pinned"])))]
     pub reason: &'static str,
     /// The fitted numbers that it is not told apart from.
     pub alike: Vec<String>,
@@ -376,6 +380,7 @@ impl CalibratedNumberAnswer {
             at_bound: one.at_bound,
             told: one.is_told,
             stands_for: one.alike.clone(),
+            beyond_base: one.is_beyond_base,
         }
     }
 }
@@ -384,6 +389,7 @@ impl KeptNumberAnswer {
     fn of(one: &KeptNumber) -> KeptNumberAnswer {
         let (reason, alike) = match &one.reason {
             KeptReason::NotSeen => ("not-seen", Vec::new()),
+            KeptReason::NotNeeded => ("not-needed", Vec::new()),
             KeptReason::NotToldApart(alike) => ("not-told-apart", alike.clone()),
             KeptReason::Pinned => ("pinned", Vec::new()),
         };

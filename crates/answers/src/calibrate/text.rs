@@ -24,6 +24,8 @@ impl CalibrateAnswer {
         for one in &self.left_aside {
             text += &format!("left aside: {}:{}, {} rows: {}\n", one.file, one.line, one.rows, one.why);
         }
+        let has_latency = self.points.iter().any(|one| one.metric == "latency_ns" && !one.held_out);
+        let telling = if has_latency { "a run below tells" } else { "a latency log tells" };
         text += &screen.heading("Numbers that the points tell");
         let rows = self.numbers.iter().map(|one| {
             vec![
@@ -32,6 +34,10 @@ impl CalibrateAnswer {
                 TableCell::Number(one.value.clone()),
                 TableCell::Text(format!("{} to {}", one.low_90, one.high_90)),
                 TableCell::Text(match (one.at_bound, one.told) {
+                    _ if one.beyond_base => format!(
+                        "fits, and is not told: beyond what the base allows; {telling}; stands for {}, too",
+                        one.stands_for.join(", ")
+                    ),
                     (true, _) => "at a bound".to_string(),
                     (false, true) => String::new(),
                     (false, false) if one.stands_for.is_empty() => "not told to 5%".to_string(),
@@ -46,6 +52,7 @@ impl CalibrateAnswer {
                 let reason = match one.reason {
                     "not-told-apart" => format!("not told apart from {}", one.alike.join(", ")),
                     "pinned" => "pinned".to_string(),
+                    "not-needed" => "felt, and the fit did not need it".to_string(),
                     _ => "no fitted point feels it".to_string(),
                 };
                 let run = one.run.clone().unwrap_or_else(|| "-".to_string());
@@ -101,8 +108,14 @@ impl CalibrateAnswer {
         let mtu = self.mtu_bytes.map(|mtu| format!(" Its network has the logs' MTU, {mtu} B."));
         let mtu = mtu.unwrap_or_default();
         let names: Vec<&str> = self.card.iter().map(|file| file.name.as_str()).collect();
+        let beyond: Vec<&str> =
+            self.numbers.iter().filter(|one| one.beyond_base).map(|one| one.name.as_str()).collect();
+        let numbers = match beyond.is_empty() {
+            true => "Its numbers say `measured-here`".to_string(),
+            false => format!("Its numbers say `measured-here`, but {} `assumed`", beyond.join(", ")),
+        };
         text + &format!(
-            "\nThe card: {}.{mtu} Its numbers say `measured-here`; all others are the base's, carried over.\n",
+            "\nThe card: {}.{mtu} {numbers}; all others are the base's, carried over.\n",
             names.join(", ")
         )
     }

@@ -1,6 +1,7 @@
 //! Diagnoses as text.
 
 use super::{CauseGroupAnswer, DiagnoseAnswer, DiagnosedPointAnswer};
+use offpath_learn::diagnose::GAP;
 use offpath_quantity::figures::short;
 use offpath_terminal::output::{Screen, TableCell};
 
@@ -8,6 +9,28 @@ use offpath_terminal::output::{Screen, TableCell};
 const MOST_ROWS: usize = 60;
 /// Groups of causes that a screen shows.
 const MOST_GROUPS: usize = 5;
+
+/// How many rows are low, or high, and how far: the median of all may lie on the other side.
+fn odd_rows(shares: &[f64], is_low: bool) -> String {
+    let (name, side, end) = if is_low { ("low", "below", GAP) } else { ("high", "above", 1.0 / GAP) };
+    let is_odd = |share: &f64| if is_low { *share < end } else { *share > end };
+    let median = |mut of: Vec<f64>| {
+        of.sort_by(f64::total_cmp);
+        of.get(of.len() / 2).map(|share| format!("{:.0}%", share * 100.0)).unwrap_or_default()
+    };
+    let odd: Vec<f64> = shares.iter().copied().filter(is_odd).collect();
+    let (count, all) = (odd.len(), shares.len());
+    let are = if count == 1 { "row is" } else { "rows are" };
+    let end = end * 100.0;
+    let mut text = format!(
+        "{count} of {all} {are} {name}, {side} {end:.0}% of what the model expects: their median is at {}.",
+        median(odd)
+    );
+    if count < all {
+        text += &format!(" The median of all is at {}.", median(shares.to_vec()));
+    }
+    text + "\n"
+}
 
 impl DiagnoseAnswer {
     /// The verdict, what explains it, and the rows.
@@ -55,6 +78,10 @@ impl DiagnoseAnswer {
         text.trim_start_matches('\n').to_string()
     }
 
+    fn shares(&self) -> Vec<f64> {
+        self.points.iter().map(|point| point.share).collect()
+    }
+
     fn verdict_text(&self) -> String {
         let median = self.median_share.map(|share| format!("{:.0}%", share * 100.0)).unwrap_or_default();
         let mut text = match self.verdict {
@@ -67,12 +94,12 @@ impl DiagnoseAnswer {
                 "The rows are what the model expects of these runs, at a median of {median} of what the card does when nothing \
                  holds it back: what the log states explains them.\n"
             ),
-            "low" => format!("The rows are low: the median is at {median} of what the model expects.\n"),
+            "low" => odd_rows(&self.shares(), true),
             "slightly-low" => format!(
                 "The rows are slightly low: the median is at {median} of what the model expects. Predictions may be off by as much; \
                  but with the cause below nothing is left but what the rows scatter by.\n"
             ),
-            "high" => format!("The rows are high: the median is at {median} of what the model expects.\n"),
+            "high" => odd_rows(&self.shares(), false),
             _ => "No row can be compared with the model.\n".to_string(),
         };
         if let (Some(least), Some(reaching)) = (self.least_share, self.reaching_rows) {
@@ -119,5 +146,24 @@ impl DiagnosedPointAnswer {
             percent(self.share_as_stated),
             TableCell::Text(self.bound_by.clone()),
         ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Three low rows among high ones are said as they are.
+    #[test]
+    fn what_is_low_is_counted_apart_from_the_rest() {
+        let shares = [1.13, 0.5, 0.6, 0.7, 1.13, 1.14, 1.13, 1.12];
+        assert_eq!(
+            odd_rows(&shares, true),
+            "3 of 8 rows are low, below 90% of what the model expects: their median is at 60%. The median of all is at 113%.\n"
+        );
+        assert_eq!(
+            odd_rows(&shares[4..], false),
+            "4 of 4 rows are high, above 111% of what the model expects: their median is at 113%.\n"
+        );
     }
 }

@@ -295,6 +295,26 @@ struct Row<'s> {
 }
 
 impl Row<'_> {
+    /// What a row's log states is so: a cause that would have it otherwise has it as stated.
+    fn keep_stated(&self, change: &CauseChange, run: &mut ToolRun) {
+        let (says, stated) = (&self.point.conditions, &self.runs.stated);
+        match change {
+            CauseChange::TxDepth(_) if says.tx_depth.is_some() && run.kind == RunKind::Bandwidth => {
+                run.tx_depth = stated.tx_depth;
+                run.cq_moderation = self.runs.reference.cq_moderation.min(stated.tx_depth);
+            }
+            CauseChange::OutstandingReads(_) if says.outstanding_reads.is_some() => {
+                run.outstanding_reads = stated.outstanding_reads;
+            }
+            CauseChange::PathMtu(_) if says.mtu.is_some() => run.mtu = stated.mtu,
+            CauseChange::Inline(_) if says.inline.is_some() => run.inline = stated.inline,
+            CauseChange::Iterations(_) if says.iterations.is_some() || says.duration.is_some() => {
+                run.length = stated.length;
+            }
+            _ => {}
+        }
+    }
+
     /// What is expected, as the figure that the row has.
     fn figure(&self, expected: &Expected) -> Option<LogFigure> {
         let is_latency = expected.kind == RunKind::Latency;
@@ -504,6 +524,7 @@ fn deviation(row: &Row, bench: &Benches, changes: &[&CauseChange]) -> Option<f64
     let mut times = 1.0;
     for change in changes {
         change.change_run(&mut run);
+        row.keep_stated(change, &mut run);
         times *= change.printed_times(run.kind);
     }
     let expected = bench.expect(&run).ok()?;
@@ -712,9 +733,16 @@ impl Fit<'_, '_> {
         if !self.leaves(&[&ranked[0].change]) {
             return None;
         }
+        // What logs state goes before a guess, which such rows hold to what is stated.
+        let stated = self
+            .stated()
+            .into_iter()
+            .map(|(cause, degree, change, evidence)| (CauseDegree { cause, degree, change }, vec![evidence]));
+        let seconds: Vec<(CauseDegree, Vec<String>)> =
+            stated.chain(variants.iter().map(|variant| (variant.clone(), Vec::new()))).collect();
         let mut best: Option<(f64, usize, usize)> = None;
         for (index, first) in ranked.iter().take(FIRSTS).enumerate() {
-            for (other, second) in variants.iter().enumerate() {
+            for (other, (second, _)) in seconds.iter().enumerate() {
                 if second.cause == first.cause {
                     continue;
                 }
@@ -729,17 +757,17 @@ impl Fit<'_, '_> {
         }
         let (error, first, second) = best?;
         // A second cause earns its place by what it explains more, or by leaving nothing that would be called a gap.
-        let second_closes = !self.leaves(&[&ranked[first].change, &variants[second].change]);
+        let second_closes = !self.leaves(&[&ranked[first].change, &seconds[second].0.change]);
         if (least - error) / error_without < MORE && !second_closes {
             return None;
         }
         diagnosis.explained_together = Some((1.0 - error / error_without).clamp(0.0, 1.0));
-        let second = &variants[second];
+        let (second, says) = &seconds[second];
         let first = ranked.remove(first);
         let known = ranked.iter().position(|one| one.cause == second.cause);
         let alone = changed(self.system, self.path, &[&second.change])
             .and_then(|bench| self.deviations(&bench, &[&second.change]));
-        let evidence = known.map(|at| ranked.remove(at).evidence).unwrap_or_default();
+        let evidence = known.map_or_else(|| says.clone(), |at| ranked.remove(at).evidence);
         ranked.insert(0, first);
         if let Some(deviations) = alone {
             let error = mean_of(&deviations);
