@@ -554,14 +554,20 @@ impl Bench {
     pub fn configured(&self, number: &crate::row::ProfileValue) -> Result<(String, bool), ExperimentError> {
         let key: SystemKey = (number.device.clone(), None, self.overlays.clone(), Vec::new());
         let router = self.router(&key)?;
-        let Some(held) = router.system().numbers.get(&number.name) else {
-            return Err(ExperimentError::Incomplete(format!(
-                "reads `{}`, which {} does not have",
-                number.name, number.device
-            )));
+        let held = |name: &str| -> Result<Quantity, ExperimentError> {
+            let lacking = || format!("reads `{name}`, which {} does not have", number.device);
+            let found = router.system().numbers.get(name);
+            found.map(|found| found.value).ok_or_else(|| ExperimentError::Incomplete(lacking()))
         };
-        let published = Quantity::parse(&number.value, held.value.dimension()).map_err(refused)?;
-        Ok((held.value.to_string(), held.value.base() == published.base()))
+        let mut value = held(&number.name)?;
+        if let Some(times) = &number.times {
+            let product = value.base() * held(times)?.base();
+            value = Quantity::from_base(product, value.dimension()).ok_or_else(|| {
+                refused(format!("`{}` times `{times}` is no number of the profile's kind", number.name))
+            })?;
+        }
+        let published = Quantity::parse(&number.value, value.dimension()).map_err(refused)?;
+        Ok((value.to_string(), value.base() == published.base()))
     }
 }
 

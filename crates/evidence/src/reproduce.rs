@@ -24,7 +24,7 @@ pub struct Line {
     pub verdict: Option<Verdict>,
     /// What the experiment gave.
     pub outcome: Option<Measurement>,
-    /// The lower end of the 80% interval of the deciding prediction.
+    /// The lower end of the 80% interval of the deciding prediction; `None` where nothing moves it.
     pub low: Option<f64>,
     /// Its upper end.
     pub high: Option<f64>,
@@ -85,10 +85,6 @@ impl Line {
         let published = self.verdict.as_ref()?.published?;
         let within = |low: f64, high: f64| low <= published && published <= high;
         let (low, high) = self.wide?;
-        // What no number moves has no interval, and none is printed.
-        if self.low? >= self.high? {
-            return None;
-        }
         Some((within(self.low?, self.high?), within(low, high)))
     }
 
@@ -554,10 +550,12 @@ impl<'u> Benches<'u> {
             // No error of a model makes a rate greater than what links carry of the payload alone.
             let most = links.as_ref().filter(|_| is_rate(experiment.plain.measure) && !is_ratio(&row.unit));
             let most = most.and_then(|links| verdict.statistic.of(&links.points)).unwrap_or(f64::INFINITY);
-            let widened = is_measured(row, rows);
+            // What is predicted of a card that was only guessed at has no interval: only the fitted cards' numbers are drawn.
+            let is_guessed = is_of_unfitted_card(row);
+            let widened = !is_guessed && is_measured(row, rows);
             line.widened = widened;
             let mut drawn = vec![verdict.predicted];
-            if is_moved(row, experiment) {
+            if !is_guessed && is_moved(row, experiment) {
                 drawn.clear();
                 for bench in &self.drawn {
                     drawn.extend(verdict.statistic.of(&bench.run(experiment)?.points));
@@ -568,7 +566,10 @@ impl<'u> Benches<'u> {
             if !line.is_place() && (widened || drawn.len() > 1) {
                 let sizes = if widened { spread(residuals, row, rows) } else { Vec::new() };
                 let [low, high, lower, higher] = interval(&row.unit, &drawn, &sizes, most);
-                (line.low, line.high, line.wide) = (Some(low), Some(high), Some((lower, higher)));
+                // What nothing moves has no interval.
+                if high - low > 1e-9 * high.abs() {
+                    (line.low, line.high, line.wide) = (Some(low), Some(high), Some((lower, higher)));
+                }
                 if drawn.len() > 1 {
                     let [low, high, ..] = interval(&row.unit, &drawn, &[], most);
                     line.bare = Some((low, high));

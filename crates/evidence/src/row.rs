@@ -312,6 +312,8 @@ pub struct ProfileValue {
     pub device: String,
     /// Its dotted name.
     pub name: String,
+    /// The number that it is multiplied by, where what is published is their product.
+    pub times: Option<String>,
     /// Its value with unit.
     pub value: String,
 }

@@ -54,7 +54,8 @@ impl ExplainAnswer {
             text += &format!("Published: {claim} {}\n", self.unit);
         }
         if let Some(number) = &self.number {
-            text += &format!("Published: {} of {} is {}\n", number.name, number.device, number.value);
+            let times = number.times.as_ref().map_or_else(String::new, |times| format!(" times {times}"));
+            text += &format!("Published: {}{times} of {} is {}\n", number.name, number.device, number.value);
         }
         let agrees = self.within == Some(true);
         if let Some(held) = &self.held {
