@@ -397,10 +397,13 @@ const CASE_STUDIES: [(&str, &[&str]); 3] = [
 
 /// Whether a source is a case study of its paper.
 fn is_case_study(source: &str) -> bool {
-    let Some((paper, place)) = source.split_once(' ') else { return false };
+    let Some((paper, places)) = source.split_once(' ') else { return false };
     let is_at = |kept: &&str| {
-        place == *kept
-            || kept.starts_with('§') && place.strip_prefix(*kept).is_some_and(|part| part.starts_with('.'))
+        places.split(", ").any(|place| {
+            place == *kept
+                || kept.starts_with('§')
+                    && place.strip_prefix(*kept).is_some_and(|part| part.starts_with('.'))
+        })
     };
     CASE_STUDIES.iter().any(|(of, kept)| *of == paper && kept.iter().any(is_at))
 }

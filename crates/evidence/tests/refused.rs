@@ -6,7 +6,7 @@ use proptest::prelude::*;
 const ROW: &str = r#"[[row]]
 id = "X001"
 kind = "measurement"
-source = "a paper §2"
+source = "wei2023 §2"
 states = "READ latency"
 published = { is = 2.6 }
 unit = "us"
@@ -28,6 +28,9 @@ fn a_row_in_order_is_read() {
 fn what_is_wrong_is_named() {
     let cases = [
         ("§2", "§5.2", "kept for prediction"),
+        ("wei2023 §2", "sun2023 §4.2", "kept for prediction"),
+        ("wei2023 §2", "sun2023 Fig 10", "kept for prediction"),
+        ("wei2023 §2", "dpa2024 §5.1, Fig 13", "kept for prediction"),
         ("{ is = 2.6 }", "{ is = 2.6, about = 2 }", "exactly one form"),
         ("{ is = 2.6 }", "{ from = 2.6 }", "come together"),
         ("\"fit\"", "\"conflict\"", "lacks `reason`"),
