@@ -940,6 +940,9 @@ impl Joint {
     }
 }
 
+/// A device's own factor of a shared number, with its value and the figures at an end; nothing where it is no system there.
+type OwnEnd<'e> = (&'e Factor, Option<&'e (Quantity, Figures)>);
+
 /// Every device with one shared number at one value, at either end of each that is drawn: where one of them is none that
 /// far, all are looked at where it is one.
 fn at_values(
@@ -952,7 +955,7 @@ fn at_values(
     for factor in shared.factors.iter().filter(|factor| Drawn::of(factor) != Drawn::Held) {
         for side in 0..2 {
             // Of each device that has the number, its own with what was seen there.
-            let own: Vec<Option<(&Factor, Option<&(Quantity, Figures)>)>> = ends
+            let own: Vec<Option<OwnEnd<'_>>> = ends
                 .iter()
                 .enumerate()
                 .map(|(index, one)| {
@@ -972,7 +975,7 @@ fn at_values(
             let nearest =
                 seen.iter().copied().reduce(|near, one| if far(&one) < far(&near) { one } else { near });
             let at = nearest.expect("there is one");
-            let worth = |(index, own): (usize, &Option<(&Factor, Option<&(Quantity, Figures)>)>)| match own {
+            let worth = |(index, own): (usize, &Option<OwnEnd<'_>>)| match own {
                 None => point[index].carried(),
                 Some((_, Some((value, seen)))) if *value == at => seen.carried(),
                 Some((factor, _)) => figures(index, factor, at)?.carried(),

@@ -53,7 +53,7 @@ fn link(text: &mut String, draw: &mut Draw, name: &str, between: [&str; 2], wire
         let limit = draw.one_of(&[128, 256, 512, 4096]);
         number(text, "read_request_limit", limit, "B");
         // Of some links read requests in flight are bounded; no draw of its own, so that others stay as they are.
-        if limit > 128 && delay % 4 == 0 {
+        if limit > 128 && delay.is_multiple_of(4) {
             count(text, "read_requests", 1 + delay / 4);
         }
     }
@@ -74,7 +74,7 @@ fn memory(text: &mut String, draw: &mut Draw) {
     let read_latency = draw.within(20, 500);
     number(text, "read_latency", read_latency, "ns");
     number(text, "write_latency", draw.within(20, 500), "ns");
-    if read_latency % 2 == 0 {
+    if read_latency.is_multiple_of(2) {
         number(text, "miss_latency", read_latency / 2, "ns");
     }
     number(text, "bandwidth", draw.within(80, 1000), "Gbit/s");
