@@ -98,7 +98,7 @@ fn what_fits_beyond_the_base_and_is_not_told_is_assumed() {
         )
     };
     fs::write(folder.join("read.log"), log_of(1, rows.map(of))).expect("written");
-    let (log, card, other) = (path("read.log"), path("card.toml"), path("other.toml"));
+    let (log, card, other) = (path("read.log"), path("beyond.toml"), path("other.toml"));
     let arguments = ["calibrate", &log, "--base", "connectx7", "-o"];
     let learnt = offpath(&[&arguments[..], &[&card, "--format", "json"]].concat());
     assert_eq!(learnt.code, 0, "{}", learnt.stderr);

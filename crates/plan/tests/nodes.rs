@@ -327,7 +327,7 @@ fn every_number_of_the_card_moves_the_cost_of_some_route() {
         let others = [2.0, 0.5, 0.9]
             .into_iter()
             .filter_map(|by| Some(Quantity::from_base(value.base() * by, value.dimension())?.to_string()));
-        let others = others.chain(["true", "false", "10", "12"].map(str::to_string));
+        let others = others.chain(["true", "false", "10", "12", "12 ns"].map(str::to_string));
         let moves = others
             .map(|other| cost(&[&format!("{name}={other}")]))
             .any(|cost| cost.is_some_and(|cost| cost != before));
