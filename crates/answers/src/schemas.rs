@@ -55,8 +55,17 @@ pub const KINDS: [&str; 6] = ["config", "measurement", "ratio", "threshold", "fo
 pub const ROLES: [&str; 6] = ["fit", "predict", "conflict", "not_modelled", "read", "setting"];
 
 /// The parts of the score, and that a row counts in none.
-pub const SORTS: [Option<&str>; 7] =
-    [Some("measured"), Some("order"), Some("restated"), Some("fitted"), Some("read"), Some("exact"), None];
+pub const SORTS: [Option<&str>; 9] = [
+    Some("measured"),
+    Some("order"),
+    Some("restated"),
+    Some("fitted"),
+    Some("unfitted"),
+    Some("unfitted-restated"),
+    Some("read"),
+    Some("exact"),
+    None,
+];
 
 /// Marks a key that is left out or null: one of what is flattened into another answer where there is any.
 const NULL_TOO: &str = "null-too";
