@@ -514,7 +514,7 @@ fn wrong_input_is_refused_with_a_next_step() {
         (&["path", "bluefeld2"], &["bluefeld2", "did you mean `bluefield2`?"]),
         (
             &["path", "bluefield3", "--path", "dpa-dpa", "--verb", "load", "--range", "2GiB"],
-            &["`--range 2GiB`", "the memory of `dpa` has 1 GiB", "use 1B to 1 GiB"],
+            &["`--range 2 GiB`", "the memory of `dpa` has 1 GiB", "use 1B to 1 GiB"],
         ),
         (&["path", "bluefield3", "--verb", "load", "--range", "0B"], &["`--range 0B`", "leave it out"]),
         (
