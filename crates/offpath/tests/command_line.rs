@@ -516,7 +516,7 @@ fn wrong_input_is_refused_with_a_next_step() {
             &["path", "bluefield3", "--path", "dpa-dpa", "--verb", "load", "--range", "2GiB"],
             &["`--range 2 GiB`", "the memory of `dpa` has 1 GiB", "use 1B to 1 GiB"],
         ),
-        (&["path", "bluefield3", "--verb", "load", "--range", "0B"], &["`--range 0B`", "leave it out"]),
+        (&["path", "bluefield3", "--verb", "load", "--range", "0B"], &["`--range 0 B`", "leave it out"]),
         (
             &["path", "stingray", "--path", "client-host"],
             &["`client.nic` of `stingray` is a port", "`forward` is what it has"],
