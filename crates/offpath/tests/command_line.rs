@@ -611,7 +611,7 @@ fn slips_are_refused_with_their_reason() {
             words("path bluefield4"),
             &[
                 "did you mean one of `bluefield1`, `bluefield2`, `bluefield3`?",
-                "offpath new device my-card --base bluefield2",
+                "offpath new device my-card --base DEVICE",
             ],
         ),
         (words("device show rack"), &["`rack` is a testbed"]),
