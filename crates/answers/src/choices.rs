@@ -117,37 +117,37 @@ impl ChoicesAnswer {
         };
         let mut lines: Vec<String> = self.taken.iter().map(said).collect();
         let is_of_all = self.taken.iter().any(|one| one.alternative.is_none());
-        let gap = match self.gap_share > 0.0 {
-            _ if !is_of_all => String::new(),
+        let gap = is_of_all.then(|| match self.gap_share > 0.0 {
             true => format!(
-                "; no other deployment is better by more than {}, by added-up demands",
+                "no other deployment is better by more than {}, by added-up demands",
                 signed(self.gap_share * 100.0, 1)
             ),
-            false => "; no other deployment is better, by added-up demands".to_string(),
-        };
-        // Where nothing that runs leaves one open there is nothing to say of them.
-        if self.considered == 0 && lines.is_empty() {
-            return lines;
-        }
+            false => "no other deployment is better, by added-up demands".to_string(),
+        });
         let left_out = match self.left_out.len() {
             0 => String::new(),
             count => format!(", {count} of which this device does not run"),
         };
-        let made = match self.considered {
-            1 => "choices make 1 alternative".to_string(),
-            more => format!("choices make {more} alternatives"),
-        };
-        // Where every one is planned, that is all there is to say.
-        let planned = match self.planned + self.left_out.len() == self.considered {
-            true if self.considered == 1 => String::new(),
-            true => "; all others are planned"
-                .replace(" others", if left_out.is_empty() { "" } else { " others" }),
-            false => format!("; {} of them are planned", self.planned),
-        };
-        lines.push(match self.considered {
-            0 => gap.replacen("; ", "choices: ", 1),
-            _ => format!("{made}{left_out}{planned}{gap}"),
-        });
+        let mut said = Vec::new();
+        match self.considered {
+            0 => {}
+            1 => said.push(format!("choices make 1 alternative{left_out}")),
+            all => {
+                said.push(format!("choices make {all} alternatives{left_out}"));
+                said.push(match self.planned {
+                    planned if planned == all => "all are planned".to_string(),
+                    planned if planned + self.left_out.len() == all => "all others are planned".to_string(),
+                    planned => format!("{planned} of them are planned"),
+                });
+            }
+        }
+        said.extend(gap);
+        // Where nothing that runs leaves a choice open there is nothing to say of them.
+        match (self.considered, said.is_empty()) {
+            (_, true) => {}
+            (0, false) => lines.push(format!("choices: {}", said.join("; "))),
+            (_, false) => lines.push(said.join("; ")),
+        }
         lines
     }
 }

@@ -39,6 +39,6 @@ pub use calibrate::{
 pub use expect::{Ceiling, CeilingKind, ExpectError, Expected, ToolBench};
 pub use points::{HoldOut, LeftAside, MeasuredPoint, PointCollector, UnknownHoldOut};
 pub use run::{
-    NotARun, PROGRAMS, RunKind, RunLength, TOOL_CQ_MODERATION, TOOL_MODERATED, TOOL_POLL_BATCH,
-    TOOL_TX_DEPTH, ToolProgram, ToolRun,
+    MOST_DEPTH, MOST_QUEUE_PAIRS, NotARun, PROGRAMS, RunKind, RunLength, TOOL_CQ_MODERATION, TOOL_MODERATED,
+    TOOL_POLL_BATCH, TOOL_TX_DEPTH, ToolProgram, ToolRun,
 };

@@ -209,7 +209,7 @@ pub enum NotARun {
 /// Most queue pairs of a run.
 pub const MOST_QUEUE_PAIRS: u64 = 16_384;
 /// The greatest depth of a queue of a run.
-const MOST_DEPTH: u64 = 1 << 20;
+pub const MOST_DEPTH: u64 = 1 << 20;
 
 impl ToolRun {
     /// The run that a figure of a log was taken in.

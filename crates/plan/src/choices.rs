@@ -5,7 +5,7 @@
 //! branches on what such a mix would share out, until no branch may be better than the best deployment found. Demands are
 //! added up, since a run for each would take minutes; what is planned after is observed on the twin as ever.
 
-use crate::design::{Alternative, Changes, Design, OpenChoice, Runs};
+use crate::design::{Alternative, Changes, Design, OpenChoice, Runs, set_number};
 use crate::planner::{PlanError, Ready, Setting, make_ready};
 use crate::program::Fold;
 use crate::side_by_side::side_by_side;
@@ -427,8 +427,8 @@ pub fn search(
     if design.choices.is_empty() {
         return Ok(None);
     }
-    let of = |set: &String| set.split_once('=').map_or(set.clone(), |(name, _)| name.trim().to_string());
-    if let Some(name) = setting.settings.iter().map(of).find(|name| design.chosen_sets.contains(name)) {
+    let mut set = setting.settings.iter().map(|setting| set_number(setting));
+    if let Some(name) = set.find(|name| design.chosen_sets.contains(*name)) {
         return Err(miette::miette!(
             help = "fix the choice by `--parameter NAME=VALUE`",
             "`--set {name}` would hide what the design's `set` gives by a choice"

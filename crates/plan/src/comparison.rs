@@ -10,7 +10,7 @@ use crate::confidence::{
     Basis, Drawn, Ends, Mechanism, Ranged, Rest, Unset, basis_of, ends_of, least_on, looked_at, rests,
     together,
 };
-use crate::design::{Changes, Design, Objective};
+use crate::design::{Changes, Design, Objective, set_number};
 use crate::factor::{Base, Factor, factors_of};
 use crate::planner::{PlanError, Ready, Setting, prepare_any, prepare_named};
 use crate::residual::{FigureKind, Widened, sizes};
@@ -251,7 +251,7 @@ struct Has {
 impl Has {
     /// Whether a setting speaks of it.
     fn is_of(&self, setting: &str) -> bool {
-        let name = setting.split_once('=').map_or(setting, |(name, _)| name).trim();
+        let name = set_number(setting);
         let component = name.rsplit_once('.').map_or(name, |(component, _)| component);
         name.contains('*') || self.components.contains(component)
     }
@@ -687,14 +687,9 @@ impl Joint {
                 });
                 let ends = ends.into_iter().collect::<Result<Vec<_>, _>>()?;
                 let together = together(&factors, look);
-                // What the design itself sets belongs to its system.
-                let of_design = |name: &str| {
-                    let mut sets = one.design.set.iter();
-                    sets.any(|set| set.split_once('=').is_some_and(|(own, _)| own.trim() == name))
-                };
                 let unset = Unset::look(
                     &factors,
-                    |factor| !of_design(&factor.id),
+                    |factor| !one.design.sets(&factor.id),
                     |moves| Ok::<_, miette::Report>(look(moves)),
                 )?;
                 Ok(AtEnds { factors, ends, together, unset })
@@ -1016,7 +1011,8 @@ fn unlike(contenders: &[Contender]) -> Option<String> {
         .collect();
     let bound = contenders.iter().find_map(|one| {
         let bounds = &one.outcome.as_ref().ok()?.checked.plan.optimal.bounds;
-        Some((one, bounds.iter().find(|bound| bound.name.starts_with("client."))?))
+        let clients = &one.system.machine("client").ok()?.prefix;
+        Some((one, bounds.iter().find(|bound| bound.name.starts_with(clients.as_str()))?))
     });
     let (one, bound) = bound.filter(|_| cards.len() > 1)?;
     Some(format!(

@@ -530,16 +530,11 @@ impl<'f> MovedFigures<'f> {
         let ends = side_by_side(factors.len(), |index| {
             ends_of(&factors[index], |value| figures(&[(&factors[index], value)]))
         });
-        // What the design itself sets belongs to its system.
-        let of_design = |name: &str| {
-            let mut sets = printed.design.set.iter();
-            sets.any(|set| set.split_once('=').is_some_and(|(own, _)| own.trim() == name))
-        };
         Ok(MovedFigures {
             factors,
             ends: ends.into_iter().collect::<Result<_, _>>()?,
             together: together(factors, |moves| figures(moves).ok().flatten()),
-            unset: Unset::look(factors, |factor| !of_design(&factor.id), figures)?,
+            unset: Unset::look(factors, |factor| !printed.design.sets(&factor.id), figures)?,
         })
     }
 

@@ -20,6 +20,14 @@ fn text_of(for_all: &str, own: &str, steps: &str) -> String {
 const ECHO: &str = r#"{ send-ud = "client-{at}", bytes = "64 B" },
     { compute = "{at}", time = "1 us * slower-{at}" }, { send-ud = "{at}-client", bytes = "64 B" }"#;
 
+/// A message that the host handles for so long, and its answer.
+fn by_host(bytes: &str, time: &str) -> String {
+    format!(
+        "{{ send-ud = \"client-host\", bytes = \"{bytes}\" }}, {{ compute = \"host\", time = \"{time}\" }}, \
+         {{ send-ud = \"host-client\", bytes = \"64 B\" }}"
+    )
+}
+
 fn found(design: &Design) -> Result<Option<Search>, miette::Report> {
     search(design, &Changes::default(), &setting(&[], &[]), &|design| design)
 }
@@ -148,8 +156,7 @@ fn the_search_is_as_good_as_trying_every_deployment() {
 /// Where the first listed of those that are as good is taken, the search says by how much another is better.
 #[test]
 fn what_is_taken_is_not_called_the_best_where_another_is_better() {
-    let steps = "{ send-ud = \"client-host\", bytes = \"64 B\" }, { compute = \"host\", time = \"{t}\" }, \
-                 { send-ud = \"host-client\", bytes = \"64 B\" }";
+    let steps = &by_host("64 B", "{t}");
     let search = found(&parse(&text_of("t = [\"1000 ns\", \"995 ns\"]", "", steps), &Changes::default()))
         .expect("searched")
         .expect("it has choices");
@@ -164,12 +171,7 @@ fn what_is_taken_is_not_called_the_best_where_another_is_better() {
 #[test]
 fn a_value_that_one_alternative_cannot_take_refuses_no_other() {
     let of = |values: &str| {
-        let text = text_of(
-            &format!("mtu = [{values}]"),
-            "",
-            "{ send-ud = \"client-host\", bytes = \"2 KiB\" }, { compute = \"host\", time = \"100 ns\" }, \
-             { send-ud = \"host-client\", bytes = \"64 B\" }",
-        );
+        let text = text_of(&format!("mtu = [{values}]"), "", &by_host("2 KiB", "100 ns"));
         parse(&text.replace("objective", "set = [\"network.mtu={mtu}\"]\nobjective"), &Changes::default())
     };
     for values in ["\"1 KiB\", \"4 KiB\"", "\"4 KiB\", \"1 KiB\""] {
@@ -236,12 +238,7 @@ fn choices_that_cannot_be_meant_are_refused() {
 /// What a choice decides is exact, and nobody's estimate; and a setting that would hide it is refused.
 #[test]
 fn a_number_that_a_choice_decides_is_no_estimate() {
-    let text = text_of(
-        "cores = [1, 2, 30]",
-        "",
-        "{ send-ud = \"client-host\", bytes = \"64 B\" }, { compute = \"host\", time = \"2 us\" }, \
-         { send-ud = \"host-client\", bytes = \"64 B\" }",
-    );
+    let text = text_of("cores = [1, 2, 30]", "", &by_host("64 B", "2 us"));
     let design =
         parse(&text.replace("objective", "set = [\"host.cores={cores}\"]\nobjective"), &Changes::default());
     let study = study_of(&design, &Changes::default(), &setting(&[], &[])).expect("it has a plan");

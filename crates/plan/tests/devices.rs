@@ -12,6 +12,7 @@ use offpath_plan::{Changes, Design, Setting};
 use offpath_profile::{Library, SystemRequest};
 use offpath_twin::Seed;
 use std::fmt::Write;
+use std::sync::LazyLock;
 
 const CARDS: [&str; 2] = ["bluefield2", "bluefield3"];
 
@@ -196,37 +197,16 @@ fn numbers_that_devices_share_are_drawn_together() {
 }
 
 /// At a load that the host's cores carry alone up to 4 us of work, and no device up to 12.
-const LOAD: &str = r#"
-[design]
-name = "load"
-device = "bluefield2"
-testbed = "rack"
-mode = "separated-host"
-objective = "least-host-cpu"
-offered_load = "4.5 M/s"
-rank_by = "host-cpu"
-[parameters]
-work = { value = "3 us", low = "1.5 us", high = "12 us" }
-[[alternative]]
-name = "host"
-request = [
-    { send-ud = "client-host", bytes = "64 B" },
-    { compute = "host", time = "work" },
-    { send-ud = "host-client", bytes = "64 B" },
-]
-[[alternative]]
-name = "soc"
-request = [
-    { send-ud = "client-soc", bytes = "64 B" },
-    { compute = "soc", time = "work" },
-    { send-ud = "soc-client", bytes = "64 B" },
-]
-"#;
+static LOAD: LazyLock<String> = LazyLock::new(|| {
+    HOST.replace("set = [\"soc.cores=4\"]\n", "offered_load = \"4.5 M/s\"\n")
+        .replace("most-throughput", "least-host-cpu")
+        .replace("low = \"1 us\", high = \"10 us\"", "low = \"1.5 us\", high = \"12 us\"")
+});
 
 /// A turning point is where whoever plans with that value finds another device the best, or no device that carries the load.
 #[test]
 fn a_turning_point_is_one_when_compared_there() {
-    let (design, setting) = (parse(LOAD, &Changes::default()), setting(&[], &[]));
+    let (design, setting) = (parse(&LOAD, &Changes::default()), setting(&[], &[]));
     let devices = ["bluefield2".to_string(), "connectx6".to_string()];
     let comparison = compared(&design, &setting, &["bluefield2", "connectx6"]).expect("both have a plan");
     let best = comparison.best.expect("there is one");
@@ -256,7 +236,7 @@ fn nothing_over_nothing_is_even() {
         "[[alternative]]\nname = \"read\"\nrequest = [ { read = \"client-host\", bytes = \"64 B\" } ]\n";
     let setting = setting(&[], &[]);
     let both = compared(
-        &parse(&format!("{LOAD}{read}"), &Changes::default()),
+        &parse(&format!("{}{read}", *LOAD), &Changes::default()),
         &setting,
         &["bluefield2", "connectx6"],
     )
@@ -266,7 +246,7 @@ fn nothing_over_nothing_is_even() {
     assert_eq!((ratio.value, ratio.range_80), (1.0, (1.0, 1.0)));
     assert_eq!((contest(&both, "bluefield2").best_in, over.better_in), (0.0, 0.0));
     let alone =
-        format!("{LOAD}{}", read.replace("[[alternative]]", "[[alternative]]\ndevice = \"connectx6\""));
+        format!("{}{}", *LOAD, read.replace("[[alternative]]", "[[alternative]]\ndevice = \"connectx6\""));
     let one = compared(&parse(&alone, &Changes::default()), &setting, &["bluefield2", "connectx6"])
         .expect("both have");
     let over = contest(&one, "bluefield2").over.expect("it is not the reference");

@@ -183,8 +183,8 @@ fn responder<'r>(router: &'r Router, operation: &PathOperation) -> (&'r Machine,
     router.system().endpoint(&operation.path.responder).expect("a route has both its ends")
 }
 
-/// A processor's own loads or stores over working sets: every fourth power of two up to the memory's size, and what each
-/// cache of its machine holds.
+/// A processor's own loads or stores over working sets: powers of four up to the memory's size, and what each cache on the way
+/// holds.
 fn ladder(router: &Router, operation: &PathOperation) -> Result<Vec<RungAnswer>, RouteError> {
     let (machine, responder) = responder(router, operation);
     let capacity = responder.memory.capacity;

@@ -8,6 +8,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use offpath::answers::path::{PathAnswers, PathDraft, PathRequest};
 use offpath::answers::tool::{ToolAnswer, ToolRequest, tool, tool_programs};
+use offpath::learn::{MOST_DEPTH, MOST_QUEUE_PAIRS};
 use offpath::quantity::Bytes;
 use offpath::route::{Posting, Verb};
 use std::path::PathBuf;
@@ -62,16 +63,16 @@ struct ToolOptions {
     #[arg(long = "as", id = "tool", value_name = "PROGRAM", value_parser = PossibleValuesParser::new(tool_programs()))]
     program: Option<String>,
     /// Queue pairs, for all of which one thread posts (`-q`)
-    #[arg(long, requires = "tool", value_parser = options::whole::<u64>(1, 16_384))]
+    #[arg(long, requires = "tool", value_parser = options::whole::<u64>(1, MOST_QUEUE_PAIRS))]
     qps: Option<u64>,
     /// Requests of each queue pair that are posted ahead (`-t`)
-    #[arg(long, requires = "tool", value_parser = options::whole::<u64>(1, 1 << 20))]
+    #[arg(long, requires = "tool", value_parser = options::whole::<u64>(1, MOST_DEPTH))]
     tx_depth: Option<u64>,
     /// Requests of a queue pair behind one completion (`-Q`)
-    #[arg(long, requires = "tool", value_parser = options::whole::<u64>(1, 1 << 20))]
+    #[arg(long, requires = "tool", value_parser = options::whole::<u64>(1, MOST_DEPTH))]
     cq_mod: Option<u64>,
     /// Requests behind one doorbell (`-l`)
-    #[arg(long, requires = "tool", value_parser = options::whole::<u64>(1, 1 << 20))]
+    #[arg(long, requires = "tool", value_parser = options::whole::<u64>(1, MOST_DEPTH))]
     post_list: Option<u64>,
     /// The largest payload that goes inline (`-I`)
     #[arg(long, requires = "tool", value_parser = options::payload)]

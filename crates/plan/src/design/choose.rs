@@ -5,6 +5,8 @@
 
 use super::file::{RawAlternative, RawChoice, RawStep};
 use super::resolve::{RECORD, Resolver};
+use super::set_number;
+use crate::estimate::Written;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -214,7 +216,7 @@ impl Resolver<'_> {
             if !is_number_or_text
                 || text.trim().is_empty()
                 || text.contains(['{', '}', '[', ']', ',', '='])
-                || text.contains(" to ")
+                || Written::is_interval(&text)
             {
                 return refuse(
                     format!("{} is not a value that the choice `{name}` can take", value.get_ref()),
@@ -354,15 +356,9 @@ impl Resolver<'_> {
 
     /// The numbers that the settings of the design give by a choice.
     pub(super) fn chosen_sets(&self) -> BTreeSet<String> {
-        let by_choice = self
-            .file
-            .raw
-            .design
-            .set
-            .iter()
-            .map(|set| set.get_ref())
-            .filter(|set| named(set).next().is_some());
-        by_choice.filter_map(|set| Some(set.split_once('=')?.0.trim().to_string())).collect()
+        let all = self.file.raw.design.set.iter().map(|set| set.get_ref());
+        let by_choice = all.filter(|set| named(set).next().is_some());
+        by_choice.map(|set| set_number(set).to_string()).collect()
     }
 
     /// The settings of the design, each choice in them at the first of its open values, and the choices themselves.

@@ -525,6 +525,11 @@ pub struct Changes {
     pub systems: Systems,
 }
 
+/// The number that a setting is of.
+pub(crate) fn set_number(setting: &str) -> &str {
+    setting.split_once('=').map_or(setting, |(number, _)| number).trim()
+}
+
 impl Design {
     /// A refusal that points into the file.
     pub(crate) fn refuse(&self, message: String, help: &str, at: &Range<usize>) -> miette::Report {
@@ -688,6 +693,11 @@ impl Design {
         design.objective = objective;
         design.mixes.clear();
         design
+    }
+
+    /// Whether the design itself sets a number: that belongs to its system.
+    pub(crate) fn sets(&self, number: &str) -> bool {
+        self.set.iter().any(|setting| set_number(setting) == number)
     }
 
     /// The design with these of its alternatives alone: what a device cannot run, or a search has passed over, is left out.
