@@ -2,8 +2,8 @@
 //! figures are written.
 
 use offpath_evidence::{ExperimentError, Row, shipped};
-use offpath_profile::Library;
-use offpath_terminal::failure::{Failure, nearest};
+use offpath_profile::{Library, did_you_mean};
+use offpath_terminal::failure::Failure;
 use offpath_terminal::options::SystemOptions;
 use offpath_terminal::output::{short, signed};
 
@@ -12,13 +12,13 @@ pub(crate) fn rows() -> Vec<Row> {
     shipped().unwrap_or_else(|error| panic!("the built-in evidence is refused: {error}"))
 }
 
-/// Refuses names that are no rows, with the nearest that is.
+/// Refuses names that are no rows, with the nearest that are.
 pub(crate) fn known(names: &[String], rows: &[Row]) -> Result<(), Failure> {
     for name in names {
         if rows.iter().all(|row| row.id != *name) {
-            let ids: Vec<String> = rows.iter().map(|row| row.id.clone()).collect();
-            let near =
-                nearest(name, &ids).map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+            // Papers number their rows alike, so that a slip in the letter is as near to several.
+            let ids: Vec<&str> = rows.iter().map(|row| row.id.as_str()).collect();
+            let near = did_you_mean(name, &ids);
             return Err(Failure::input(
                 format!("`{name}` is not an evidence row"),
                 format!("{near}`offpath reproduce --all` lists them"),

@@ -636,7 +636,7 @@ fn slips_are_refused_with_their_reason() {
             ),
             &["20000 clients with 65536", "1048576 in flight", "--in-flight"],
         ),
-        (words("reproduce v072"), &["did you mean `W072`?"]),
+        (words("reproduce v072"), &["did you mean one of ", "`W072`"]),
         (kv(&["--window", "0s"]), &["longer than 0"]),
         (kv(&["--window", "-5us"]), &["-5us"]),
         (kv(&["--patience", "0ms"]), &["longer than 0"]),

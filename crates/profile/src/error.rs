@@ -270,7 +270,7 @@ pub(crate) fn suggestion<'a>(name: &str, known: impl IntoIterator<Item = &'a str
 }
 
 /// A question that offers the nearest of `known`, with a blank behind it; empty where none is near.
-pub(crate) fn did_you_mean(name: &str, known: &[&str]) -> String {
+pub fn did_you_mean(name: &str, known: &[&str]) -> String {
     question(nearest(name, known))
 }
 
