@@ -2,6 +2,7 @@
 //! points that were kept apart are predicted, beside what two numbers alone would do.
 
 use crate::descent::{Found, Model, SCALE, Search, weight};
+use crate::doubt::{Doubt, Replacement};
 use crate::expect::{ExpectError, ToolBench};
 use crate::points::{HoldOut, MeasuredPoint, held_out};
 use crate::posting::followed_requests;
@@ -99,20 +100,29 @@ pub struct LearntNumber {
     pub is_told: bool,
     /// Numbers that stayed and that the points move with as with this one: its interval holds for any of their values.
     pub alike: Vec<String>,
-    /// Whether it stands for others and lies where the base's interval does not reach: it makes the points fit, and what it
-    /// is they do not say.
-    pub is_beyond_base: bool,
+    /// Where it makes the points fit and they do not say what it is.
+    pub doubt: Option<LearntDoubt>,
 }
 
-impl LearntNumber {
-    /// What the base and the points allow together.
-    fn widened(mut self, base: (Quantity, Quantity)) -> LearntNumber {
-        let least = |one: Quantity, other: Quantity| if other.base() < one.base() { other } else { one };
-        let most = |one: Quantity, other: Quantity| if other.base() > one.base() { other } else { one };
-        (self.low, self.high) = (least(self.low, base.0), most(self.high, base.1));
-        self.is_beyond_base = true;
-        self
-    }
+/// Why points that a number makes fit do not say what it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LearntDoubt {
+    /// It stands for others and lies where the base's interval does not reach.
+    BeyondBase,
+    /// The points fit as well where it holds nothing back, within what the base allows.
+    Replaceable {
+        /// Numbers that stayed and that together make them fit in its place; none where nothing has to.
+        by: Vec<String>,
+        /// A run that would tell which it is, where one of those that were tried does.
+        run: Option<String>,
+    },
+}
+
+/// The interval that reaches over both.
+fn over(one: (Quantity, Quantity), other: (Quantity, Quantity)) -> (Quantity, Quantity) {
+    let low = if other.0.base() < one.0.base() { other.0 } else { one.0 };
+    let high = if other.1.base() > one.1.base() { other.1 } else { one.1 };
+    (low, high)
 }
 
 /// Why a number that runs feel was not fitted.
@@ -133,12 +143,36 @@ pub enum KeptReason {
 pub struct KeptNumber {
     /// Its name.
     pub name: String,
+    /// The file of the base that holds it.
+    pub file: String,
+    /// Its key there.
+    pub key: String,
     /// What the base says.
     pub value: Quantity,
+    /// Where it makes the points fit in place of a number that was fitted: between what the base allows, and that.
+    pub replacing: Option<(Quantity, Quantity)>,
     /// Why.
     pub reason: KeptReason,
     /// A run that would tell it, where one of those that were tried does.
     pub run: Option<String>,
+}
+
+impl KeptNumber {
+    fn of(name: &str, number: &Number, reason: KeptReason, run: Option<String>) -> KeptNumber {
+        let Number { value, file, key, .. } = number;
+        let (name, file, key) = (name.to_string(), file.clone(), key.clone());
+        KeptNumber { name, file, key, value: *value, replacing: None, reason, run }
+    }
+
+    /// It makes the points fit in place of a fitted number, with this value.
+    fn replaces(&mut self, fitted: String, value: Quantity, stated: (Quantity, Quantity)) {
+        self.replacing = Some(over(self.replacing.unwrap_or(stated), (value, value)));
+        match &mut self.reason {
+            KeptReason::NotToldApart(from) if from.contains(&fitted) => {}
+            KeptReason::NotToldApart(from) => from.push(fitted),
+            reason => *reason = KeptReason::NotToldApart(vec![fitted]),
+        }
+    }
 }
 
 /// A point with its prediction.
@@ -393,13 +427,9 @@ pub fn calibrate(request: &CalibrationRequest<'_>) -> Result<Calibration, Calibr
     let of_log = |index: usize| names.binary_search(&points[index].file.as_str()).expect("it is there");
     let logs: Vec<usize> = (0..points.len()).filter(|index| !held[*index]).map(of_log).collect();
     let told = tell((&search, &coarse), best, &moving, &candidates, &menu, &logs)?;
-    let Told { best, free, covariance, alike, mut kept } = told;
-    kept.extend(request.pin.iter().map(|name| KeptNumber {
-        name: name.clone(),
-        value: system.numbers[name].value,
-        reason: KeptReason::Pinned,
-        run: None,
-    }));
+    let Told { best, free, covariance, alike, replacements, mut kept } = told;
+    let pinned = |name: &String| KeptNumber::of(name, &system.numbers[name], KeptReason::Pinned, None);
+    kept.extend(request.pin.iter().map(pinned));
 
     // What the numbers say of every run, and how far each prediction may move with them.
     let whole = Search { model: &all, low: &low, high: &high, points: &[] };
@@ -506,7 +536,13 @@ pub fn calibrate(request: &CalibrationRequest<'_>) -> Result<Calibration, Calibr
         .iter()
         .filter(|one| one.held_out && (one.low_80..=one.high_80).contains(&points[one.point].measured));
     Ok(Calibration {
-        numbers: learnt(&candidates, &best, &free, (&covariance, &alike), (&low, &high)),
+        numbers: learnt(
+            &candidates,
+            (&best, &menu),
+            &free,
+            (&covariance, &alike, &replacements),
+            (&low, &high),
+        ),
         fitted: summary(&is_fitted, &|one| Some(one.predicted)),
         predicted: summary(&is_held, &|one| Some(one.predicted)),
         roofline: summary(&is_held, &|one| Some(one.roofline)),
@@ -578,6 +614,26 @@ fn bounds(candidate: &Candidate) -> (f64, f64) {
         // A fact of a data sheet: what a link has at most.
         _ => (logarithm(*value) + LEAST_LINK.ln(), logarithm(*value)),
     }
+}
+
+/// Between what the base has a number: its interval, or the number itself.
+fn stated(candidate: &Candidate) -> (Quantity, Quantity) {
+    let Number { value, low, high, .. } = candidate.number;
+    (low.unwrap_or(value), high.unwrap_or(value))
+}
+
+/// Where a number holds nothing back, of what the base allows, as a logarithm: a time at its least, a rate at its greatest.
+fn released(candidate: &Candidate) -> f64 {
+    let (low, high) = stated(candidate);
+    let is_time = matches!(candidate.number.value, Quantity::Time(_));
+    logarithm(if is_time { low } else { high })
+}
+
+/// To four digits.
+fn rounded(of: Quantity, at: f64) -> Quantity {
+    let base = at.exp();
+    let step = 10f64.powf(base.abs().max(1.0).log10().floor() - 3.0).max(1.0);
+    Quantity::from_base((base / step).round() * step, of.dimension()).unwrap_or(of)
 }
 
 /// Of runs that differ in their payload alone those that a search from many places can afford, spread over the payloads.
@@ -679,6 +735,8 @@ struct Told {
     covariance: Vec<Vec<f64>>,
     /// Of each number what kept ones add to its variance, by what each may be off, the greatest first.
     alike: Vec<Vec<(usize, f64)>>,
+    /// Of each number how the points fit as well where it holds nothing back.
+    replacements: Vec<Option<Replacement>>,
     kept: Vec<KeptNumber>,
 }
 
@@ -848,11 +906,36 @@ fn tell(
         if reason == KeptReason::NotSeen && run.is_none() {
             continue;
         }
-        kept.push(KeptNumber { name: name(index), value: candidate.number.value, reason, run });
+        kept.push((index, KeptNumber::of(&candidate.names[0], &candidate.number, reason, run)));
     }
     let covariance = covariance(search, &best, &free, &slopes, &weights, logs);
     of_kept.iter_mut().for_each(|of_one| of_one.sort_by(|one, other| other.1.total_cmp(&one.1)));
-    Ok(Told { best, free, covariance, alike: of_kept, kept })
+    // Numbers that are asked for are held against each other alone.
+    let mut replacements: Vec<Option<Replacement>> = vec![None; free.len()];
+    if candidates.iter().all(|candidate| !candidate.is_asked) {
+        let margin = LEAST_GAIN.max(GAIN * best.cost);
+        let doubt = Doubt { search, coarse, best: &best, free: &free, moving, margin };
+        for (place, index) in free.iter().enumerate() {
+            let released = released(&candidates[*index]);
+            if (released - best.at[*index]).abs() > ALONE {
+                replacements[place] = doubt.replacement(*index, released);
+            }
+        }
+    }
+    for (index, replacement) in free.iter().zip(&replacements) {
+        for by in replacement.iter().flat_map(|replacement| &replacement.by) {
+            let Candidate { names, number, .. } = &candidates[*by];
+            let place = kept.iter().position(|(other, _)| other == by).unwrap_or_else(|| {
+                kept.push((*by, KeptNumber::of(&names[0], number, KeptReason::NotSeen, None)));
+                kept.len() - 1
+            });
+            let there = replacement.as_ref().map_or(number.value, |other| rounded(number.value, other.at[*by]));
+            kept[place].1.replaces(name(*index), there, stated(&candidates[*by]));
+        }
+    }
+    kept.sort_by_key(|(index, _)| *index);
+    let kept = kept.into_iter().map(|(_, kept)| kept).collect();
+    Ok(Told { best, free, covariance, alike: of_kept, replacements, kept })
 }
 
 fn refusal(
@@ -926,6 +1009,16 @@ impl<'a> Menu<'a> {
             let slope = search.slope(&found, *other);
             apart.iter_mut().zip(slope).for_each(|(apart, slope)| *apart -= factor * slope);
         }
+        self.farthest(&apart)
+    }
+
+    /// The run that differs most between what was found and another place; nothing where all are alike there.
+    fn between(&self, best: &Found, other: &[f64]) -> Option<String> {
+        let (one, other) = (self.model.predict(&best.at)?, self.model.predict(other)?);
+        self.farthest(&one.iter().zip(other).map(|(one, other)| one - other).collect::<Vec<_>>())
+    }
+
+    fn farthest(&self, apart: &[f64]) -> Option<String> {
         let places = 0..self.words.len();
         let best = places
             .max_by(|one, other| apart[*one].abs().total_cmp(&apart[*other].abs()).then(other.cmp(one)))?;
@@ -992,22 +1085,42 @@ fn covariance(
     times(&times(&inverse, &middle), &inverse)
 }
 
+/// A fitted number with what the points leave open of it.
+fn doubted(
+    mut found: LearntNumber,
+    candidate: &Candidate,
+    candidates: &[Candidate],
+    replacement: Option<&Replacement>,
+    (index, best, menu): (&usize, &Found, &Menu<'_>),
+) -> LearntNumber {
+    let stated = stated(candidate);
+    let own = (found.low, found.high);
+    if let Some(other) = replacement {
+        let elsewhere = rounded(candidate.number.value, other.at[*index]);
+        (found.low, found.high) = over(own, (elsewhere, elsewhere));
+        found.is_told = false;
+        let by = other.by.iter().map(|by| candidates[*by].names[0].clone()).collect();
+        found.doubt = Some(LearntDoubt::Replaceable { by, run: menu.between(best, &other.at) });
+        return found;
+    }
+    let is_within = (stated.0.base()..=stated.1.base()).contains(&found.value.base());
+    if candidate.number.low.is_some() && !found.alike.is_empty() && !is_within {
+        (found.low, found.high) = over(own, stated);
+        found.doubt = Some(LearntDoubt::BeyondBase);
+    }
+    found
+}
+
 /// What kept numbers add to the variance of a fitted one, each by its place.
 type OfKept = Vec<(usize, f64)>;
 
 fn learnt(
     candidates: &[Candidate],
-    best: &Found,
+    (best, menu): (&Found, &Menu<'_>),
     free: &[usize],
-    (covariance, of_kept): (&[Vec<f64>], &[OfKept]),
+    (covariance, of_kept, replacements): (&[Vec<f64>], &[OfKept], &[Option<Replacement>]),
     (low, high): (&[f64], &[f64]),
 ) -> Vec<LearntNumber> {
-    let four_digits = |base: f64| -> f64 {
-        let step = 10f64.powf(base.abs().max(1.0).log10().floor() - 3.0).max(1.0);
-        (base / step).round() * step
-    };
-    let rounded =
-        |of: Quantity, at: f64| Quantity::from_base(four_digits(at.exp()), of.dimension()).unwrap_or(of);
     free.iter()
         .enumerate()
         .map(|(place, index)| {
@@ -1033,17 +1146,9 @@ fn learnt(
                 at_bound: at < low[*index] + 1e-6 || at > high[*index] - 1e-6,
                 is_told,
                 alike: weighty.map(|(other, _)| candidates[*other].names[0].clone()).collect(),
-                is_beyond_base: false,
+                doubt: None,
             };
-            match (candidate.number.low, candidate.number.high) {
-                (Some(low), Some(high))
-                    if !found.alike.is_empty()
-                        && !(low.base()..=high.base()).contains(&found.value.base()) =>
-                {
-                    found.widened((low, high))
-                }
-                _ => found,
-            }
+            doubted(found, candidate, candidates, replacements[place].as_ref(), (index, best, menu))
         })
         .collect()
 }

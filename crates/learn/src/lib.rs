@@ -26,14 +26,15 @@ mod calibrate;
 mod descent;
 pub mod describe;
 pub mod diagnose;
+mod doubt;
 mod expect;
 mod points;
 mod posting;
 mod run;
 
 pub use calibrate::{
-    Calibration, CalibrationError, CalibrationRequest, ErrorSummary, KeptNumber, KeptReason, LearntNumber,
-    PredictedPoint, calibrate, program_of,
+    Calibration, CalibrationError, CalibrationRequest, ErrorSummary, KeptNumber, KeptReason, LearntDoubt,
+    LearntNumber, PredictedPoint, calibrate, program_of,
 };
 
 pub use expect::{Ceiling, CeilingKind, ExpectError, Expected, ToolBench};

@@ -1,7 +1,7 @@
 //! What a card is, is found from what its benchmarks print, and what they do not tell is said.
 
 use offpath_learn::{
-    Calibration, CalibrationError, CalibrationRequest, HoldOut, KeptReason, MeasuredPoint, PointCollector,
+    Calibration, CalibrationError, CalibrationRequest, HoldOut, KeptReason, LearntDoubt, MeasuredPoint, PointCollector,
     RunKind, ToolBench, ToolProgram, ToolRun, calibrate,
 };
 use offpath_logs::{LogItem, LogMetric, LogReader, MetricStatistic, MetricSubject};
@@ -126,6 +126,46 @@ fn hidden_numbers_are_found_again_where_they_are_told() {
         // Here the intervals are too wide: docs/calibrate.md has that among its misses.
         println!("seed {seed}: {share} of held-out points are within 80% intervals");
         assert!(share >= 0.65, "seed {seed}: {share} of held-out points are within 80% intervals");
+    }
+}
+
+/// What one queue pair carries at most may be its own or what PCIe carries: a fit by either is no measurement of it, and the
+/// other may be what the points say in its place, until runs of several queue pairs tell.
+#[test]
+fn a_plateau_that_another_ceiling_explains_is_not_told() {
+    let base = system(&[]);
+    for settings in [
+        ["pcie0.rate=100Gbit/s", "client.pcie0.rate=100Gbit/s"],
+        ["nic.queue_pair_rate=90Gbit/s", "client.nic.queue_pair_rate=90Gbit/s"],
+    ] {
+        let hidden = system(&settings);
+        let programs = ["ib_read_bw", "ib_write_bw"];
+        let points = measured(&hidden, &runs(&programs, &[1]), 7);
+        let found = learn(&points, &base, &[]).expect("it can be learnt");
+        let ceilings = ["client.pcie0.rate", "client.nic.queue_pair_rate"];
+        for name in ceilings {
+            let truth = of(&hidden, name);
+            let holds = |low: &Quantity, high: &Quantity| (low.base()..=high.base()).contains(&truth);
+            if let Some(one) = found.numbers.iter().find(|one| one.name == name) {
+                assert!(one.doubt.is_some() && !one.is_told, "{settings:?}: {one:?}");
+                assert!(holds(&one.low, &one.high), "{settings:?}: {truth} {one:?}");
+            } else {
+                let kept = found.kept.iter().find(|kept| kept.name == name).expect("it is named");
+                let (low, high) = kept.replacing.expect("it explains the points, too");
+                assert!(holds(&low, &high), "{settings:?}: {truth} {kept:?}");
+            }
+        }
+        let run = found.numbers.iter().find_map(|one| match &one.doubt {
+            Some(LearntDoubt::Replaceable { run, .. }) => run.clone(),
+            _ => None,
+        });
+        assert!(run.as_deref().is_some_and(|run| run.contains("-q 16")), "{run:?}");
+        let points = measured(&hidden, &runs(&programs, &[1, 8]), 7);
+        let found = learn(&points, &base, &[]).expect("it can be learnt");
+        let one = found.numbers.iter().find(|one| ceilings.contains(&one.name.as_str()));
+        let one = one.unwrap_or_else(|| panic!("{settings:?}: {:?}", found.numbers));
+        assert!(!matches!(one.doubt, Some(LearntDoubt::Replaceable { .. })), "{settings:?}: {one:?}");
+        assert!((one.value.base() / of(&hidden, &one.name) - 1.0).abs() < 0.05, "{settings:?}: {one:?}");
     }
 }
 

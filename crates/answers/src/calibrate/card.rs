@@ -1,7 +1,7 @@
 //! A card that was learnt, as a profile: the base's files under a name of their own, with what was fitted in its place.
 
 use super::{CalibrateRequest, CalibratedLogAnswer};
-use offpath_learn::LearntNumber;
+use offpath_learn::{Calibration, LearntDoubt};
 use offpath_profile::{Category, Library, Provenance, System, read_text};
 use offpath_quantity::{Bytes, Quantity};
 use offpath_terminal::failure::Failure;
@@ -16,6 +16,45 @@ pub struct CardFile {
     pub name: String,
     /// Its text.
     pub text: String,
+}
+
+/// What the card has otherwise than the base.
+pub(super) struct ChangedNumber {
+    file: String,
+    key: String,
+    value: Quantity,
+    low: Quantity,
+    high: Quantity,
+    /// Why it is assumed and not measured.
+    doubt: Option<String>,
+}
+
+/// The numbers that were fitted, and those that may be what others were fitted for.
+pub(super) fn changes(learnt: &Calibration) -> Vec<ChangedNumber> {
+    let fitted = learnt.numbers.iter().map(|one| ChangedNumber {
+        file: one.file.clone(),
+        key: one.key.clone(),
+        value: one.value,
+        low: one.low,
+        high: one.high,
+        doubt: one.doubt.as_ref().map(|doubt| match doubt {
+            LearntDoubt::BeyondBase => {
+                format!("fits in place of {}, too, beyond what the base allows", one.alike.join(", "))
+            }
+            LearntDoubt::Replaceable { by, .. } if by.is_empty() => {
+                "the logs fit as well with it elsewhere".to_string()
+            }
+            LearntDoubt::Replaceable { by, .. } => {
+                format!("the logs fit as well with another {} in its place", by.join(" and "))
+            }
+        }),
+    });
+    let kept = learnt.kept.iter().filter_map(|one| {
+        let (low, high) = one.replacing?;
+        let doubt = Some("the logs fit as well with it in place of a number that was fitted".to_string());
+        Some(ChangedNumber { file: one.file.clone(), key: one.key.clone(), value: one.value, low, high, doubt })
+    });
+    fitted.chain(kept).collect()
 }
 
 fn broken(file: &str, what: impl std::fmt::Display) -> Failure {
@@ -61,7 +100,7 @@ fn written(quantity: Quantity) -> Value {
 fn put(
     document: &mut DocumentMut,
     file: &str,
-    numbers: &[&LearntNumber],
+    numbers: &[&ChangedNumber],
     source: &str,
 ) -> Result<(), Failure> {
     for one in numbers {
@@ -74,14 +113,10 @@ fn put(
         number.insert("value", written(one.value));
         number.insert("low", written(one.low));
         number.insert("high", written(one.high));
-        // What makes the points fit in the place of others is no measurement of it.
-        let (source, provenance) = match one.is_beyond_base {
-            true => {
-                let others = one.alike.join(", ");
-                let source = format!("fits in place of {others}, too, beyond what the base allows; {source}");
-                (source, Provenance::Assumed)
-            }
-            false => (source.to_string(), Provenance::MeasuredHere),
+        // What makes the points fit, and need not be so, is no measurement of it.
+        let (source, provenance) = match &one.doubt {
+            Some(doubt) => (format!("{doubt}; {source}"), Provenance::Assumed),
+            None => (source.to_string(), Provenance::MeasuredHere),
         };
         number.insert("source", Value::from(source));
         number.insert("provenance", Value::from(provenance.name()));
@@ -110,7 +145,7 @@ pub(super) fn card(
     library: &Library,
     request: &CalibrateRequest,
     system: &System,
-    numbers: &[LearntNumber],
+    numbers: &[ChangedNumber],
     (logs, mtu): (&[CalibratedLogAnswer], Option<Bytes>),
 ) -> Result<Vec<CardFile>, Failure> {
     let mut hasher = crc32fast::Hasher::new();
@@ -137,15 +172,15 @@ pub(super) fn card(
             listed.map(|one| one.file).unwrap_or_else(|| device_file.clone())
         }
     };
-    let mut by_file: BTreeMap<&str, Vec<&LearntNumber>> = BTreeMap::new();
+    let mut by_file: BTreeMap<&str, Vec<&ChangedNumber>> = BTreeMap::new();
     numbers.iter().for_each(|one| by_file.entry(&one.file).or_default().push(one));
     let none = Vec::new();
 
     let mut device = parsed(&device_file, &library.draft(&request.name, Some(&request.base))?)?;
-    let of_device: Vec<&LearntNumber> = by_file.get(device_file.as_str()).unwrap_or(&none).clone();
+    let of_device: Vec<&ChangedNumber> = by_file.get(device_file.as_str()).unwrap_or(&none).clone();
     let is_of_testbed =
-        |one: &&LearntNumber| device.get(one.key.split('.').next().unwrap_or_default()).is_none();
-    let (_, own): (Vec<&LearntNumber>, Vec<&LearntNumber>) = of_device.into_iter().partition(is_of_testbed);
+        |one: &&ChangedNumber| device.get(one.key.split('.').next().unwrap_or_default()).is_none();
+    let (_, own): (Vec<&ChangedNumber>, Vec<&ChangedNumber>) = of_device.into_iter().partition(is_of_testbed);
     put(&mut device, &device_file, &own, &source_words)?;
     if let Some(header) = device.get_mut("device").and_then(|item| item.as_table_mut()) {
         header.remove("testbed");
@@ -171,8 +206,8 @@ pub(super) fn card(
     if let Some(name) = bed.get_mut("testbed").and_then(|item| item.get_mut("name")) {
         *name = toml_edit::value(request.name.as_str());
     }
-    let of_bed: Vec<&LearntNumber> = by_file.get(testbed_file.as_str()).unwrap_or(&none).clone();
-    let of_bed: Vec<&LearntNumber> = of_bed
+    let of_bed: Vec<&ChangedNumber> = by_file.get(testbed_file.as_str()).unwrap_or(&none).clone();
+    let of_bed: Vec<&ChangedNumber> = of_bed
         .into_iter()
         .filter(|one| bed.get(one.key.split('.').next().unwrap_or_default()).is_some())
         .collect();

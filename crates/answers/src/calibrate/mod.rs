@@ -10,7 +10,7 @@ use crate::system::SystemAnswer;
 use crate::tool::refused;
 use offpath_learn::{
     Calibration, CalibrationError, CalibrationRequest, ErrorSummary, HoldOut, KeptNumber, KeptReason,
-    LearntNumber, LeftAside, MeasuredPoint, PointCollector, RunKind, calibrate as learn, program_of,
+    LearntDoubt, LearntNumber, LeftAside, MeasuredPoint, PointCollector, RunKind, calibrate as learn, program_of,
 };
 use offpath_logs::LogItem;
 use offpath_quantity::Bytes;
@@ -128,7 +128,7 @@ pub struct CalibratedNumberAnswer {
     pub base: String,
     /// What the points say.
     pub value: String,
-    /// The lower end of its 90% interval; of one beyond the base, of that and the base's together.
+    /// The lower end of its 90% interval; of one that is assumed, of all that fits and the base allows.
     pub low_90: String,
     /// The upper end.
     pub high_90: String,
@@ -138,9 +138,16 @@ pub struct CalibratedNumberAnswer {
     pub told: bool,
     /// Where it is not told: numbers that stayed and that the points move with as with this one, so that it stands for them, too.
     pub stands_for: Vec<String>,
-    /// Whether it stands for others and lies where the base's interval does not reach: it makes the points fit, they do not
-    /// tell it, and the card has it as `assumed`.
-    pub beyond_base: bool,
+    /// Where it makes the points fit and they do not tell it, so that the card has it as `assumed`: `beyond-base`, it stands
+    /// for others and lies where the base's interval does not reach; `replaceable`, the points fit as well with it
+    /// elsewhere within that interval. Null where neither.
+    #[cfg_attr(test, schemars(extend("enum" = [null, "beyond-base", "replaceable"])))]
+    pub assumed_because: Option<&'static str>,
+    /// Numbers that stayed and that together make the points fit in its place; empty where nothing has to, or where it is
+    /// not replaceable.
+    pub replaceable_by: Vec<String>,
+    /// A run that would tell which it is; null where it is not replaceable, or none of those that were tried does.
+    pub run: Option<String>,
 }
 
 /// A number that stays.
@@ -157,6 +164,11 @@ pub struct KeptNumberAnswer {
     pub reason: &'static str,
     /// The fitted numbers that it is not told apart from.
     pub alike: Vec<String>,
+    /// Where it makes the points fit in place of a fitted number: the lower end of what it may be then and of what the base
+    /// allows, between which the card has it as `assumed`. Null where it does not.
+    pub low: Option<String>,
+    /// The upper end.
+    pub high: Option<String>,
     /// A run that would tell it; null where none of those that were tried does.
     pub run: Option<String>,
 }
@@ -264,7 +276,7 @@ pub fn calibrate(request: &CalibrateRequest) -> Result<CalibrateAnswer, Failure>
     .map_err(failed)?;
     let logs = logs(&points);
     let mtu = stated_mtu(&points);
-    let card = card::card(&library, request, &system, &learnt.numbers, (&logs, mtu))?;
+    let card = card::card(&library, request, &system, &card::changes(&learnt), (&logs, mtu))?;
     Ok(CalibrateAnswer {
         schema_version: SCHEMA_VERSION,
         system: SystemAnswer::of(&system),
@@ -370,6 +382,10 @@ impl LeftAsideAnswer {
 
 impl CalibratedNumberAnswer {
     fn of(one: &LearntNumber) -> CalibratedNumberAnswer {
+        let (replaceable_by, run) = match &one.doubt {
+            Some(LearntDoubt::Replaceable { by, run }) => (by.clone(), run.clone()),
+            _ => (Vec::new(), None),
+        };
         CalibratedNumberAnswer {
             name: one.name.clone(),
             same_number: one.also.clone(),
@@ -380,7 +396,12 @@ impl CalibratedNumberAnswer {
             at_bound: one.at_bound,
             told: one.is_told,
             stands_for: one.alike.clone(),
-            beyond_base: one.is_beyond_base,
+            assumed_because: one.doubt.as_ref().map(|doubt| match doubt {
+                LearntDoubt::BeyondBase => "beyond-base",
+                LearntDoubt::Replaceable { .. } => "replaceable",
+            }),
+            replaceable_by,
+            run,
         }
     }
 }
@@ -398,6 +419,8 @@ impl KeptNumberAnswer {
             value: one.value.to_string(),
             reason,
             alike,
+            low: one.replacing.map(|(low, _)| low.to_string()),
+            high: one.replacing.map(|(_, high)| high.to_string()),
             run: one.run.clone(),
         }
     }

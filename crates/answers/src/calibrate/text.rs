@@ -33,15 +33,23 @@ impl CalibrateAnswer {
                 TableCell::Number(one.base.clone()),
                 TableCell::Number(one.value.clone()),
                 TableCell::Text(format!("{} to {}", one.low_90, one.high_90)),
-                TableCell::Text(match (one.at_bound, one.told) {
-                    _ if one.beyond_base => format!(
+                TableCell::Text(match (one.assumed_because, one.at_bound, one.told) {
+                    (Some("replaceable"), ..) => {
+                        let by = match one.replaceable_by.is_empty() {
+                            true => "the points fit as well with it elsewhere".to_string(),
+                            false => format!("the points fit as well by {}", one.replaceable_by.join(" with ")),
+                        };
+                        let run = one.run.as_ref().map(|run| format!("; `{run}` tells")).unwrap_or_default();
+                        format!("fits, and is not told: {by}{run}")
+                    }
+                    (Some(_), ..) => format!(
                         "fits, and is not told: beyond what the base allows; {telling}; stands for {}, too",
                         one.stands_for.join(", ")
                     ),
-                    (true, _) => "at a bound".to_string(),
-                    (false, true) => String::new(),
-                    (false, false) if one.stands_for.is_empty() => "not told to 5%".to_string(),
-                    (false, false) => format!("stands for {}, too", one.stands_for.join(", ")),
+                    (None, true, _) => "at a bound".to_string(),
+                    (None, false, true) => String::new(),
+                    (None, false, false) if one.stands_for.is_empty() => "not told to 5%".to_string(),
+                    (None, false, false) => format!("stands for {}, too", one.stands_for.join(", ")),
                 }),
             ]
         });
@@ -56,6 +64,10 @@ impl CalibrateAnswer {
                     _ => "no fitted point feels it".to_string(),
                 };
                 let run = one.run.clone().unwrap_or_else(|| "-".to_string());
+                let reason = match one.low.as_ref().zip(one.high.as_ref()) {
+                    Some((low, high)) => format!("{reason}: {low} to {high}"),
+                    None => reason,
+                };
                 vec![
                     TableCell::Text(one.name.clone()),
                     TableCell::Number(one.value.clone()),
@@ -108,11 +120,13 @@ impl CalibrateAnswer {
         let mtu = self.mtu_bytes.map(|mtu| format!(" Its network has the logs' MTU, {mtu} B."));
         let mtu = mtu.unwrap_or_default();
         let names: Vec<&str> = self.card.iter().map(|file| file.name.as_str()).collect();
-        let beyond: Vec<&str> =
-            self.numbers.iter().filter(|one| one.beyond_base).map(|one| one.name.as_str()).collect();
-        let numbers = match beyond.is_empty() {
+        let fitted = self.numbers.iter().filter(|one| one.assumed_because.is_some());
+        let kept = self.kept.iter().filter(|one| one.low.is_some());
+        let assumed: Vec<&str> =
+            fitted.map(|one| one.name.as_str()).chain(kept.map(|one| one.name.as_str())).collect();
+        let numbers = match assumed.is_empty() {
             true => "Its numbers say `measured-here`".to_string(),
-            false => format!("Its numbers say `measured-here`, but {} `assumed`", beyond.join(", ")),
+            false => format!("Its numbers say `measured-here`, but {} `assumed`", assumed.join(", ")),
         };
         text + &format!(
             "\nThe card: {}.{mtu} {numbers}; all others are the base's, carried over.\n",
