@@ -139,7 +139,7 @@ fn nodes(text: &mut String, draw: &mut Draw, at: &str, socs: &[String]) {
         count(text, "threads_per_core", draw.within(1, 16));
         number(text, "frequency", draw.within(1, 4), "GHz");
         verbs(text, draw, "dpa");
-        if draw.chance(30) {
+        if draw.chance(60) {
             text.push_str("[dpa_packets]\nkind = \"packets\"\nprocessor = \"dpa\"\n");
             number(text, "packet_time", draw.within(50, 2000), "ns");
             if draw.chance(50) {
@@ -301,7 +301,7 @@ pub fn edited(test: &str, seed: u64, edit: &dyn Fn(&str) -> String) -> (System, 
 }
 
 /// A path of the system: one that is listed, or where processors and memories are apart one between any of them, or a
-/// processor with a memory that it reaches.
+/// processor with a memory that it reaches, or with its own where it handles packets.
 pub fn path(router: &Router, draw: &mut Draw) -> Path {
     let paths = router.paths();
     let mut path = paths[draw.within(0, paths.len() as u64 - 1) as usize].clone();
@@ -310,6 +310,12 @@ pub fn path(router: &Router, draw: &mut Draw) -> Path {
         return path;
     }
     let reaches: Vec<_> = machines.iter().flat_map(|machine| &machine.reaches).collect();
+    let ends = machines.iter().flat_map(|machine| &machine.endpoints);
+    let handles: Vec<_> = ends.filter(|end| end.processor.packets.is_some()).collect();
+    if !handles.is_empty() && draw.chance(30) {
+        let name = &handles[draw.within(0, handles.len() as u64 - 1) as usize].name;
+        return Path { requester: name.clone(), responder: name.clone(), engine: None };
+    }
     if !reaches.is_empty() && draw.chance(30) {
         let reach = reaches[draw.within(0, reaches.len() as u64 - 1) as usize];
         let ends = machines.iter().flat_map(|machine| machine.endpoints.iter().chain(&machine.apart));
