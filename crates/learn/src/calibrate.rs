@@ -111,9 +111,9 @@ pub enum LearntDoubt {
     BeyondBase,
     /// The points fit as well where it holds nothing back, within what the base allows.
     Replaceable {
-        /// Numbers that stayed and that together make them fit in its place; none where nothing has to.
-        by: Vec<String>,
-        /// A run that would tell which it is, where one of those that were tried does.
+        /// Numbers that stayed and that together make them fit in its place, a list for each way; none where nothing has to.
+        by: Vec<Vec<String>>,
+        /// A run that would tell it from the first way, where one of those that were tried does.
         run: Option<String>,
     },
 }
@@ -147,7 +147,8 @@ pub struct KeptNumber {
     pub file: String,
     /// Its key there.
     pub key: String,
-    /// What the base says.
+    /// What the base says; where it makes the points fit beside a number that was fitted as well as in its place, what it
+    /// is then, so that no plan carries more than was measured.
     pub value: Quantity,
     /// Where it makes the points fit in place of a number that was fitted: between what the base allows, and that.
     pub replacing: Option<(Quantity, Quantity)>,
@@ -244,6 +245,9 @@ struct Candidate {
     number: Number,
     /// Whether the user asked for it.
     is_asked: bool,
+    /// Whether it is a size, which a machine has of a few: it is never fitted, and what it may be off by is doubt of those
+    /// that are.
+    is_size: bool,
 }
 
 impl Candidate {
@@ -417,7 +421,8 @@ pub fn calibrate(request: &CalibrationRequest<'_>) -> Result<Calibration, Calibr
     let start: Vec<f64> = candidates.iter().map(|candidate| logarithm(candidate.number.value)).collect();
     let coarse = Search { model: &coarse_model, low: &low, high: &high, points: &coarse_targets };
     let too_few = || CalibrationError::TooFew { fitted, all: points.len() };
-    let moving = moving(&search, &search.found(start.clone()).ok_or_else(too_few)?);
+    let mut moving = moving(&search, &search.found(start.clone()).ok_or_else(too_few)?);
+    moving.retain(|index| !candidates[*index].is_size);
     let (best, free) = select(&coarse, coarse.found(start).ok_or_else(too_few)?, &moving, &candidates);
     let best = (search.descend(search.found(best.at).ok_or_else(too_few)?, &free), free);
     let menu = Menu::new(&candidates, system, path, &runs);
@@ -566,10 +571,14 @@ fn candidates(request: &CalibrationRequest<'_>) -> Result<Vec<Candidate>, Calibr
             return Err(CalibrationError::NoSuchNumber { name: name.clone(), why });
         }
     }
+    // What a link or a port has at most it need not be trained to.
     let links: BTreeSet<String> = system
         .machines
         .iter()
-        .flat_map(|machine| machine.links.iter().map(|link| format!("{}.rate", link.name)))
+        .flat_map(|machine| {
+            let port = std::iter::once(format!("{}.port_rate", machine.nic.name));
+            machine.links.iter().map(|link| format!("{}.rate", link.name)).chain(port)
+        })
         .collect();
     let mut groups: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
     for (name, number) in &system.numbers {
@@ -592,12 +601,13 @@ fn candidates(request: &CalibrationRequest<'_>) -> Result<Vec<Candidate>, Calibr
             let why = "a size, a share or a count is read from the machine; set it in the base".to_string();
             return Err(CalibrationError::NoSuchNumber { name: name.clone(), why });
         }
-        let is_open = number.low != number.high || links.contains(&names[0]);
+        let is_open = number.low != number.high || names.iter().any(|name| links.contains(name));
+        let is_size = matches!(number.value, Quantity::Bytes(_)) && number.low != number.high;
         let is_free = if fit.is_empty() { is_open && asked(pin).is_none() } else { is_asked.is_some() };
-        if is_continuous && is_free {
+        if is_continuous && is_free || is_size && asked(pin).is_none() {
             // A number goes by the name that it is asked for by.
             names.sort_by_key(|name| Some(name) != is_asked.as_ref());
-            found.push(Candidate { names, number, is_asked: is_asked.is_some() });
+            found.push(Candidate { names, number, is_asked: is_asked.is_some(), is_size });
         }
     }
     Ok(found)
@@ -607,6 +617,7 @@ fn candidates(request: &CalibrationRequest<'_>) -> Result<Vec<Candidate>, Calibr
 fn bounds(candidate: &Candidate) -> (f64, f64) {
     let Number { value, low, high, .. } = &candidate.number;
     match (low, high) {
+        (Some(low), Some(high)) if candidate.is_size => (logarithm(*low), logarithm(*high)),
         (Some(low), Some(high)) => {
             let (low, high) = (logarithm(*low), logarithm(*high));
             (low.min(logarithm(*value)) - BEYOND.ln(), high.max(logarithm(*value)) + BEYOND.ln())
@@ -735,8 +746,8 @@ struct Told {
     covariance: Vec<Vec<f64>>,
     /// Of each number what kept ones add to its variance, by what each may be off, the greatest first.
     alike: Vec<Vec<(usize, f64)>>,
-    /// Of each number how the points fit as well where it holds nothing back.
-    replacements: Vec<Option<Replacement>>,
+    /// Of each number the ways in which the points fit as well where it holds nothing back.
+    replacements: Vec<Vec<Replacement>>,
     kept: Vec<KeptNumber>,
 }
 
@@ -873,6 +884,14 @@ fn tell(
     let mut kept = Vec::new();
     let mut of_kept: Vec<Vec<(usize, f64)>> = vec![Vec::new(); free.len()];
     for (index, candidate) in candidates.iter().enumerate().filter(|(index, _)| !free.contains(index)) {
+        if candidate.is_size {
+            let columns: Vec<&Vec<f64>> = free.iter().map(|other| &slopes[other]).collect();
+            let factors = nearest(&columns, &slope_of_size(search, &best, index), &weights).0;
+            for (of_one, factor) in of_kept.iter_mut().zip(&factors) {
+                of_one.push((index, (factor * candidate.deviation()).powi(2)));
+            }
+            continue;
+        }
         let reason = match slopes.get(&index) {
             None => KeptReason::NotSeen,
             Some(slope) => {
@@ -911,27 +930,34 @@ fn tell(
     let covariance = covariance(search, &best, &free, &slopes, &weights, logs);
     of_kept.iter_mut().for_each(|of_one| of_one.sort_by(|one, other| other.1.total_cmp(&one.1)));
     // Numbers that are asked for are held against each other alone.
-    let mut replacements: Vec<Option<Replacement>> = vec![None; free.len()];
+    let mut replacements: Vec<Vec<Replacement>> = vec![Vec::new(); free.len()];
+    let margin = LEAST_GAIN.max(GAIN * best.cost);
     if candidates.iter().all(|candidate| !candidate.is_asked) {
-        let margin = LEAST_GAIN.max(GAIN * best.cost);
         let doubt = Doubt { search, coarse, best: &best, free: &free, moving, margin };
         for (place, index) in free.iter().enumerate() {
             let released = released(&candidates[*index]);
             if (released - best.at[*index]).abs() > ALONE {
-                replacements[place] = doubt.replacement(*index, released);
+                replacements[place] = doubt.replacements(*index, released);
             }
         }
     }
-    for (index, replacement) in free.iter().zip(&replacements) {
-        for by in replacement.iter().flat_map(|replacement| &replacement.by) {
+    let mut both = best.clone();
+    for (index, own) in free.iter().zip(&replacements) {
+        for (other, by) in own.iter().flat_map(|other| other.by.iter().map(move |by| (other, by))) {
             let Candidate { names, number, .. } = &candidates[*by];
             let place = kept.iter().position(|(other, _)| other == by).unwrap_or_else(|| {
                 kept.push((*by, KeptNumber::of(&names[0], number, KeptReason::NotSeen, None)));
                 kept.len() - 1
             });
-            let there =
-                replacement.as_ref().map_or(number.value, |other| rounded(number.value, other.at[*by]));
+            let there = rounded(number.value, other.at[*by]);
             kept[place].1.replaces(name(*index), there, stated(&candidates[*by]));
+            // Ceilings may hold at once, and terms of a sum do not.
+            let mut beside = both.at.clone();
+            beside[*by] = other.at[*by];
+            if let Some(beside) = search.found(beside).filter(|beside| beside.cost <= best.cost + margin) {
+                kept[place].1.value = there;
+                both = beside;
+            }
         }
     }
     kept.sort_by_key(|(index, _)| *index);
@@ -1086,20 +1112,38 @@ fn covariance(
     times(&times(&inverse, &middle), &inverse)
 }
 
+/// How predictions move with a size on its way to the farther of the ends of its interval that make a system: between them
+/// may be none.
+fn slope_of_size(search: &Search<'_>, from: &Found, index: usize) -> Vec<f64> {
+    let ends = [search.low[index], search.high[index]].into_iter().filter_map(|end| {
+        let way = end - from.at[index];
+        let mut to = from.at.clone();
+        to[index] = end;
+        (way != 0.0).then(|| search.model.predict(&to)).flatten().map(|there| (way, there))
+    });
+    let Some((way, there)) = ends.max_by(|(one, _), (other, _)| one.abs().total_cmp(&other.abs())) else {
+        return vec![0.0; from.predicted.len()];
+    };
+    there.iter().zip(&from.predicted).map(|(there, here)| (there - here) / way).collect()
+}
+
 /// A fitted number with what the points leave open of it.
 fn doubted(
     mut found: LearntNumber,
     candidate: &Candidate,
     candidates: &[Candidate],
-    replacement: Option<&Replacement>,
+    replacements: &[Replacement],
     (index, best, menu): (&usize, &Found, &Menu<'_>),
 ) -> LearntNumber {
-    if let Some(other) = replacement {
-        let elsewhere = rounded(candidate.number.value, other.at[*index]);
+    if let Some(first) = replacements.first() {
+        let elsewhere = rounded(candidate.number.value, first.at[*index]);
         (found.low, found.high) = over((found.low, found.high), (elsewhere, elsewhere));
         found.is_told = false;
-        let by = other.by.iter().map(|by| candidates[*by].names[0].clone()).collect();
-        found.doubt = Some(LearntDoubt::Replaceable { by, run: menu.between(best, &other.at) });
+        let names = |other: &Replacement| -> Vec<String> {
+            other.by.iter().map(|by| candidates[*by].names[0].clone()).collect()
+        };
+        let by = replacements.iter().map(names).filter(|by| !by.is_empty()).collect();
+        found.doubt = Some(LearntDoubt::Replaceable { by, run: menu.between(best, &first.at) });
     }
     let stated = stated(candidate);
     let is_within = (stated.0.base()..=stated.1.base()).contains(&found.value.base());
@@ -1117,7 +1161,7 @@ fn learnt(
     candidates: &[Candidate],
     (best, menu): (&Found, &Menu<'_>),
     free: &[usize],
-    (covariance, of_kept, replacements): (&[Vec<f64>], &[OfKept], &[Option<Replacement>]),
+    (covariance, of_kept, replacements): (&[Vec<f64>], &[OfKept], &[Vec<Replacement>]),
     (low, high): (&[f64], &[f64]),
 ) -> Vec<LearntNumber> {
     free.iter()
@@ -1147,7 +1191,7 @@ fn learnt(
                 alike: weighty.map(|(other, _)| candidates[*other].names[0].clone()).collect(),
                 doubt: None,
             };
-            doubted(found, candidate, candidates, replacements[place].as_ref(), (index, best, menu))
+            doubted(found, candidate, candidates, &replacements[place], (index, best, menu))
         })
         .collect()
 }

@@ -29,11 +29,29 @@ pub(crate) struct Doubt<'a> {
 
 /// Numbers at most that are taken in the place of one.
 const MOST_TAKEN: usize = 3;
+/// Ways at most that are looked for.
+const MOST_WAYS: usize = 3;
 
 impl Doubt<'_> {
-    /// How the points fit with a fitted number at a place where it holds nothing back, if they do. Others are taken in its
-    /// place one by one, each time the one that explains most.
-    pub fn replacement(&self, index: usize, released: f64) -> Option<Replacement> {
+    /// The ways in which the points fit with a fitted number at a place where it holds nothing back.
+    pub fn replacements(&self, index: usize, released: f64) -> Vec<Replacement> {
+        let (mut found, mut known): (Vec<Replacement>, Vec<usize>) = (Vec::new(), Vec::new());
+        while found.len() < MOST_WAYS {
+            let Some(next) = self.replacement(index, released, &known) else { break };
+            let first = next.by.first().copied();
+            found.push(next);
+            match first {
+                Some(first) => known.push(first),
+                // Where nothing has to explain them, anything may.
+                None => break,
+            }
+        }
+        found
+    }
+
+    /// One of them, of which none of `known` is a part. Others are taken in its place one by one, each time the one that
+    /// explains most.
+    fn replacement(&self, index: usize, released: f64, known: &[usize]) -> Option<Replacement> {
         let Doubt { search, coarse, .. } = *self;
         let mut free: Vec<usize> = self.free.iter().copied().filter(|other| *other != index).collect();
         let mut at = self.best.at.clone();
@@ -53,7 +71,7 @@ impl Doubt<'_> {
                 .moving
                 .iter()
                 .copied()
-                .filter(|other| *other != index && !free.contains(other))
+                .filter(|other| *other != index && !free.contains(other) && !known.contains(other))
                 .collect();
             let tried = places.iter().filter_map(|from| {
                 let leading = others.iter().filter(|other| leads_back(coarse, from, **other));

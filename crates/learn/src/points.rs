@@ -98,34 +98,8 @@ impl PointCollector {
             return;
         }
         self.row = Some((file.to_string(), *line));
-        let side = figure.conditions.side;
-        // A row that stands in two places to the last digit, the same log twice say, is one measurement.
-        let is_again = |known: &MeasuredPoint| {
-            known.run == point.run && known.metric == point.metric && known.measured == point.measured
-        };
-        if self.points.iter().zip(&self.sides).any(|(known, of)| *of == side && is_again(known)) {
-            return self.leave(
-                file,
-                *line,
-                "the same figure of the same run stands before, and counts once".into(),
-            );
-        }
-        // Both sides print what the requester measured.
-        let is_twin = |(known, known_side): (&MeasuredPoint, &Option<LogSide>)| {
-            known.file != point.file
-                && known.run == point.run
-                && known.measured == point.measured
-                && (side == Some(LogSide::Responder)) != (*known_side == Some(LogSide::Responder))
-        };
-        if self.points.iter().zip(&self.sides).any(is_twin) {
-            return self.leave(
-                file,
-                *line,
-                "the other side of a run prints the same figure, which counts once".into(),
-            );
-        }
         self.points.push(point);
-        self.sides.push(side);
+        self.sides.push(figure.conditions.side);
     }
 
     fn leave(&mut self, file: &str, line: u64, why: String) {
@@ -137,9 +111,57 @@ impl PointCollector {
         entry.or_insert_with(|| LeftAside { file: file.to_string(), line, rows: 0, why }).rows += 1;
     }
 
-    /// The points, and what gave none.
-    pub fn finish(self) -> (Vec<MeasuredPoint>, Vec<LeftAside>) {
-        (self.points, self.aside.into_values().collect())
+    /// The points, and what gave none. What is said twice counts once: a row's figure is known only when the row has ended.
+    pub fn finish(mut self) -> (Vec<MeasuredPoint>, Vec<LeftAside>) {
+        let points = std::mem::take(&mut self.points).into_iter().zip(std::mem::take(&mut self.sides));
+        let mut files: Vec<(String, Vec<(MeasuredPoint, Option<LogSide>)>)> = Vec::new();
+        for (point, side) in points {
+            match files.iter_mut().find(|(name, _)| *name == point.file) {
+                Some((_, own)) => own.push((point, side)),
+                None => files.push((point.file.clone(), vec![(point, side)])),
+            }
+        }
+        let is_same = |one: &(MeasuredPoint, Option<LogSide>), other: &(MeasuredPoint, Option<LogSide>)| {
+            let key = |one: &(MeasuredPoint, Option<LogSide>)| (one.0.metric, one.1);
+            one.0.run == other.0.run && one.0.measured == other.0.measured && key(one) == key(other)
+        };
+        let mut known: BTreeMap<(ToolRun, u64), Vec<(String, Option<LogSide>)>> = BTreeMap::new();
+        let mut kept = Vec::new();
+        for (index, (_, rows)) in files.iter().enumerate() {
+            // Two runs may print the same figure once; all of them are the same in a copy.
+            let copied = files[..index]
+                .iter()
+                .find(|(_, earlier)| rows.iter().all(|row| earlier.iter().any(|other| is_same(row, other))));
+            for (place, row) in rows.iter().enumerate() {
+                let (point, side) = row;
+                let alike = known.entry((point.run.clone(), point.measured.to_bits())).or_default();
+                let is_responder = |side: Option<LogSide>| side == Some(LogSide::Responder);
+                // Both sides print what the requester measured.
+                let is_twin = alike
+                    .iter()
+                    .any(|(file, of)| *file != point.file && is_responder(*of) != is_responder(*side));
+                let is_again = rows[..place].iter().any(|other| is_same(row, other));
+                let why = match (copied, is_again, is_twin) {
+                    (Some((earlier, _)), ..) => {
+                        format!("all its rows stand in {earlier}, too, and count once")
+                    }
+                    (None, true, _) => {
+                        "the same figure of the same run stands before, and counts once".to_string()
+                    }
+                    (None, false, true) => {
+                        "the other side of a run prints the same figure, which counts once".to_string()
+                    }
+                    (None, false, false) => {
+                        alike.push((point.file.clone(), *side));
+                        kept.push(point.clone());
+                        continue;
+                    }
+                };
+                self.row = None;
+                self.leave(&point.file, point.line, why);
+            }
+        }
+        (kept, self.aside.into_values().collect())
     }
 }
 

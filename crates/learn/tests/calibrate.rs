@@ -99,11 +99,15 @@ fn hidden_numbers_are_found_again_where_they_are_told() {
         let points = measured(&hidden, &runs(&["ib_read_bw", "ib_write_bw", "ib_read_lat"], &[1, 8]), seed);
         let found = learn(&points, &base, &[]).expect("it can be learnt");
         let names: Vec<&str> = found.numbers.iter().map(|one| one.name.as_str()).collect();
-        for wanted in ["client.host_verbs.post_time", "client.pcie0.rate", "client.nic.queue_pair_rate"] {
+        for wanted in ["client.host_verbs.post_time", "client.nic.queue_pair_rate"] {
             assert!(names.contains(&wanted), "seed {seed}: {names:?} lacks {wanted}");
         }
+        // Which of two ceilings it is only some runs tell.
+        ["client.pcie0.rate", "client.nic.port_rate"]
+            .iter()
+            .for_each(|name| assert_holds(&found, &hidden, name));
         let told = found.numbers.iter().filter(|one| one.is_told).count();
-        assert!(told >= 3, "seed {seed}: {:?}", found.numbers);
+        assert!(told >= 2, "seed {seed}: {:?}", found.numbers);
         for one in &found.numbers {
             let truth = of(&hidden, &one.name);
             let off = one.value.base() / truth - 1.0;
@@ -142,19 +146,14 @@ fn a_plateau_that_another_ceiling_explains_is_not_told() {
         let programs = ["ib_read_bw", "ib_write_bw"];
         let points = measured(&hidden, &runs(&programs, &[1]), 7);
         let found = learn(&points, &base, &[]).expect("it can be learnt");
-        let ceilings = ["client.pcie0.rate", "client.nic.queue_pair_rate"];
-        for name in ceilings {
-            let truth = of(&hidden, name);
-            let holds = |low: &Quantity, high: &Quantity| (low.base()..=high.base()).contains(&truth);
-            if let Some(one) = found.numbers.iter().find(|one| one.name == name) {
-                assert!(one.doubt.is_some() && !one.is_told, "{settings:?}: {one:?}");
-                assert!(holds(&one.low, &one.high), "{settings:?}: {truth} {one:?}");
-            } else {
-                let kept = found.kept.iter().find(|kept| kept.name == name).expect("it is named");
-                let (low, high) = kept.replacing.expect("it explains the points, too");
-                assert!(holds(&low, &high), "{settings:?}: {truth} {kept:?}");
-            }
-        }
+        let ceilings = ["client.pcie0.rate", "client.nic.port_rate", "client.nic.queue_pair_rate"];
+        ceilings.iter().for_each(|name| assert_holds(&found, &hidden, name));
+        let fitted = found.numbers.iter().filter(|one| ceilings.contains(&one.name.as_str()));
+        assert!(
+            fitted.clone().count() > 0 && fitted.clone().all(|one| !one.is_told),
+            "{settings:?}: {:?}",
+            found.numbers
+        );
         let run = found.numbers.iter().find_map(|one| match &one.doubt {
             Some(LearntDoubt::Replaceable { run, .. }) => run.clone(),
             _ => None,
@@ -162,11 +161,60 @@ fn a_plateau_that_another_ceiling_explains_is_not_told() {
         assert!(run.as_deref().is_some_and(|run| run.contains("-q 16")), "{run:?}");
         let points = measured(&hidden, &runs(&programs, &[1, 8]), 7);
         let found = learn(&points, &base, &[]).expect("it can be learnt");
-        let one = found.numbers.iter().find(|one| ceilings.contains(&one.name.as_str()));
-        let one = one.unwrap_or_else(|| panic!("{settings:?}: {:?}", found.numbers));
-        assert!(!matches!(one.doubt, Some(LearntDoubt::Replaceable { .. })), "{settings:?}: {one:?}");
-        assert!((one.value.base() / of(&hidden, &one.name) - 1.0).abs() < 0.05, "{settings:?}: {one:?}");
+        ceilings.iter().for_each(|name| assert_holds(&found, &hidden, name));
     }
+}
+
+/// A port that is slower than its data sheet has it is not told from a PCIe link that is: neither is a fact of the base, and
+/// both are kept from carrying more than was measured.
+#[test]
+fn a_slower_port_is_not_told_to_be_a_pcie_link() {
+    let base = system(&[]);
+    let hidden = system(&["nic.port_rate=100Gbit/s", "client.nic.port_rate=100Gbit/s"]);
+    let points = measured(&hidden, &runs(&["ib_read_bw", "ib_write_bw", "ib_read_lat"], &[1, 8]), 8);
+    let found = learn(&points, &base, &[]).expect("it can be learnt");
+    let ceilings = ["client.pcie0.rate", "client.nic.port_rate", "client.nic.queue_pair_rate"];
+    ceilings.iter().for_each(|name| assert_holds(&found, &hidden, name));
+}
+
+/// The truth lies within what is said of a number that was fitted or may stand for one; what is neither is the base's.
+fn assert_holds(found: &Calibration, hidden: &System, name: &str) {
+    let truth = of(hidden, name);
+    let fitted = found.numbers.iter().find(|one| one.name == name);
+    let kept = found.kept.iter().find(|one| one.name == name);
+    let said = fitted.map(|one| (one.low, one.high)).or_else(|| kept.and_then(|one| one.replacing));
+    match said {
+        Some((low, high)) => {
+            let around = 0.98 * low.base()..=1.02 * high.base();
+            assert!(
+                around.contains(&truth),
+                "{name}: {low} to {high} is not {truth}: {:?} {:?}",
+                found.numbers,
+                found.kept
+            );
+        }
+        None => {
+            assert_eq!(of(&system(&[]), name), truth, "{name}: {:?} {:?}", found.numbers, found.kept);
+        }
+    }
+}
+
+/// What a size of the base may be off by is doubt of the link whose headers it sets.
+#[test]
+fn a_size_that_is_carried_over_widens_what_it_moves() {
+    let base = system(&[]);
+    let hidden = system(&[
+        "host.pcie_mtu=256B",
+        "client.pcie_mtu=256B",
+        "pcie0.rate=256Gbit/s",
+        "client.pcie0.rate=256Gbit/s",
+        "network.mtu=4096B",
+    ]);
+    let points = measured(&hidden, &runs(&["ib_read_bw", "ib_read_lat"], &[1, 8]), 9);
+    let found = learn(&points, &base, &["client.pcie0.rate"]).expect("it can be learnt");
+    let link = &found.numbers[0];
+    assert!((link.low.base()..=link.high.base()).contains(&256e9), "{link:?}");
+    assert!(link.alike.iter().any(|name| name.ends_with("pcie_mtu")) || link.is_told, "{link:?}");
 }
 
 /// Two numbers that bandwidth cannot tell apart are refused by name, with a run that would tell them.

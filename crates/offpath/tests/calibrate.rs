@@ -76,6 +76,18 @@ fn a_card_is_learnt_written_loaded_and_laid_beside_its_log() {
     assert!((rate * 300e-9 - 1.0).abs() < 0.05, "{rate} is not one in 300 ns");
     // Without `--mtu` it is that of the logs and not of the base's testbed.
     assert_eq!((tool["mtu_bytes"].as_u64(), found["mtu_bytes"].as_u64()), (Some(4096), Some(4096)));
+    // The same log once more says nothing more.
+    let other = path("twice.toml");
+    let twice = json(&["calibrate", &one, &one, &eight, "--base", "connectx7", "-o", &other]);
+    assert_eq!(twice["numbers"], found["numbers"]);
+    let aside = twice["left_aside"].as_array().expect("a list");
+    assert!(aside.iter().any(|one| one["rows"] == 20), "{aside:?}");
+    fs::copy(&one, path("copy.log")).expect("copied");
+    let (copy, other) = (path("copy.log"), path("copied.toml"));
+    let copied = json(&["calibrate", &one, &copy, &eight, "--base", "connectx7", "-o", &other]);
+    assert_eq!(copied["numbers"], found["numbers"]);
+    let why = copied["left_aside"][0]["why"].as_str().expect("a reason");
+    assert!(why.contains("all its rows stand in") && why.contains("one.log"), "{why}");
     // What somebody has is never replaced.
     let again = offpath(&["calibrate", &one, "--base", "connectx7", "-o", &card]);
     assert_eq!(again.code, 2, "{}", again.stderr);

@@ -1522,6 +1522,50 @@ fn reproduce_refuses_what_rows_decide_themselves() {
     assert!(unknown.stderr.contains("did you mean one of `W072`"), "{}", unknown.stderr);
 }
 
+/// A mix of which the twin carries less than one of its parts is planned to carry alone is not left standing as the answer.
+#[test]
+fn a_mix_that_the_twin_carries_less_of_than_a_part_alone_says_so() {
+    const DESIGN: &str = r#"
+[design]
+name = "odd"
+device = "bluefield2"
+objective = "most-throughput"
+rank_by = "throughput"
+
+[[alternative]]
+name = "a"
+request = [
+  { fetch-and-add = "client-host" },
+  { send = "client-soc", bytes = "8 B" },
+  { compute = "soc", time = "300 ns" },
+  { fetch-and-add = "soc-host" },
+  { compute = "soc", time = "4 us" },
+  { send = "soc-client", bytes = "64 B" },
+]
+
+[[alternative]]
+name = "b"
+request = [
+  { write = "client-host", bytes = "64 B" },
+  { probability = 0.05, then = [ { wait = "200 us" } ], otherwise = [ { wait = "20 us" } ] },
+  { send = "client-host", bytes = "1 KiB" },
+  { write = "host-client", bytes = "4 KiB" },
+  { read = "host-soc", bytes = "16 B" },
+  { compute = "host", time = "300 ns" },
+  { send = "host-soc", bytes = "8 B" },
+  { compute = "soc", time = "50 ns" },
+  { send = "soc-client", bytes = "1 KiB" },
+]
+background = [ { write = "soc-client", bytes = "64 KiB", to = 3 } ]
+"#;
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("odd.toml");
+    fs::write(&file, DESIGN).expect("written");
+    let text = wide_answer(&["plan", &file.display().to_string()]);
+    assert!(text.contains("TWIN AND PLAN DIFFER"), "{text}");
+    assert!(text.contains("THAN a IS PLANNED TO CARRY ALONE") && text.contains("plan a by itself"), "{text}");
+}
+
 #[test]
 fn torture_says_what_held() {
     let arguments = ["torture", "kv", "--seeds", "20"];

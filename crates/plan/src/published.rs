@@ -208,7 +208,9 @@ impl Given<'_> {
             one.design.as_deref() == Some(self.design) && one.alternatives().contains(&self.alternative)
         });
         if !is_own {
-            return Some("measured something else");
+            return Some(
+                "measured no alternative of this name of a shipped design, and rows count for those alone",
+            );
         }
         let is_shipped = self.text.zip(shipped::design(self.design)).is_some_and(|(own, shipped)| {
             let read = |text: &str| text.parse::<toml::Table>().unwrap_or_default();
@@ -264,7 +266,13 @@ mod tests {
         let of = |alternative, row| objection(Some(text), "kv-ycsb-c", alternative, row);
         assert_eq!(of("A1", "W273/W275"), None);
         for (alternative, row) in [("A4", "W273/W275"), ("A1", "W273"), ("A1", "W149")] {
-            assert_eq!(of(alternative, row), Some("measured something else"), "{alternative} {row}");
+            assert_eq!(
+                of(alternative, row),
+                Some(
+                    "measured no alternative of this name of a shipped design, and rows count for those alone"
+                ),
+                "{alternative} {row}"
+            );
         }
         assert_eq!(of("A1", "W999"), Some("is published nowhere"));
         let redis = shipped::design("redis-replication");

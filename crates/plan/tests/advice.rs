@@ -290,6 +290,21 @@ fn work_that_waits_for_a_device_is_not_sharded() {
     assert!(said.reasons.concat().contains("waits for a device"), "{:?}", said.reasons);
 }
 
+/// What a step takes on a processor of many small threads no comparison of cores says.
+#[test]
+fn no_computing_goes_to_a_processor_that_nothing_compares() {
+    let text = one(
+        "bluefield3",
+        "",
+        r#"{ send-ud = "client-host", bytes = "64 B" }, { compute = "host", time = "10 us" },
+           { send-ud = "host-client", bytes = "64 B" }"#,
+    );
+    let found = advised(&text, Depth::Every);
+    let all = found.advice.iter().map(|one| &one.remedy);
+    assert!(all.clone().any(|remedy| remedy.contains("on soc")), "{:?}", found.advice);
+    assert!(all.clone().all(|remedy| !remedy.contains("dpa")), "{:?}", found.advice);
+}
+
 /// Requests that wait for 1 ms: no twin holds as many of them in flight as would fill a station.
 const MANY_WAIT: &str = r#"{ read = "client-soc", bytes = "64 B" }, { wait = "1 ms" }"#;
 

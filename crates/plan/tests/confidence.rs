@@ -675,7 +675,7 @@ fn a_row_of_something_else_fixes_nothing() {
     let copied = planned_on(Library::builtin(), &text("rows = [\"W273/W275\"]\n")).alternatives.remove(0);
     assert_eq!((copied.basis, copied.rate), (plain.basis, plain.rate));
     let notes = parse(&text("rows = [\"W149\", \"W999\"]\n"), &Changes::default()).notes;
-    assert!(notes[0].contains("W149 measured something else"), "{notes:?}");
+    assert!(notes[0].contains("W149 measured no alternative of this name"), "{notes:?}");
     assert!(notes[1].contains("W999 is published nowhere"), "{notes:?}");
 }
 

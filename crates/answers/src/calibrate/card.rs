@@ -45,7 +45,7 @@ pub(super) fn changes(learnt: &Calibration) -> Vec<ChangedNumber> {
                 "the logs fit as well with it elsewhere".to_string()
             }
             LearntDoubt::Replaceable { by, .. } => {
-                format!("the logs fit as well with another {} in its place", by.join(" and "))
+                format!("the logs fit as well by {} in its place", super::in_words(by))
             }
         }),
     });
@@ -153,7 +153,7 @@ pub(super) fn card(
     request: &CalibrateRequest,
     system: &System,
     numbers: &[ChangedNumber],
-    (logs, mtu): (&[CalibratedLogAnswer], Option<Bytes>),
+    (logs, mtu): (&[&CalibratedLogAnswer], Option<Bytes>),
 ) -> Result<Vec<CardFile>, Failure> {
     let mut hasher = crc32fast::Hasher::new();
     logs.iter().for_each(|log| hasher.update(log.crc32.as_bytes()));

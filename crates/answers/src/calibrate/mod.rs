@@ -18,7 +18,7 @@ use offpath_quantity::Bytes;
 use offpath_terminal::failure::Failure;
 use offpath_terminal::options::SystemOptions;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 pub use card::CardFile;
@@ -144,10 +144,10 @@ pub struct CalibratedNumberAnswer {
     /// elsewhere within that interval. Null where neither.
     #[cfg_attr(test, schemars(extend("enum" = [null, "beyond-base", "replaceable"])))]
     pub assumed_because: Option<&'static str>,
-    /// Numbers that stayed and that together make the points fit in its place; empty where nothing has to, or where it is
-    /// not replaceable.
-    pub replaceable_by: Vec<String>,
-    /// A run that would tell which it is; null where it is not replaceable, or none of those that were tried does.
+    /// Numbers that stayed and that together make the points fit in its place, a list for each way; empty where nothing has
+    /// to, or where it is not replaceable.
+    pub replaceable_by: Vec<Vec<String>>,
+    /// A run that would tell it from the first way; null where it is not replaceable, or none of those that were tried does.
     pub run: Option<String>,
 }
 
@@ -277,7 +277,11 @@ pub fn calibrate(request: &CalibrateRequest) -> Result<CalibrateAnswer, Failure>
     .map_err(failed)?;
     let logs = logs(&points);
     let mtu = stated_mtu(&points);
-    let card = card::card(&library, request, &system, &card::changes(&learnt), (&logs, mtu))?;
+    // What was kept for prediction is no source of a number.
+    let fitted = learnt.points.iter().filter(|one| !one.held_out).map(|one| &points[one.point].file);
+    let fitted: BTreeSet<&String> = fitted.collect();
+    let sources: Vec<&CalibratedLogAnswer> = logs.iter().filter(|log| fitted.contains(&log.file)).collect();
+    let card = card::card(&library, request, &system, &card::changes(&learnt), (&sources, mtu))?;
     Ok(CalibrateAnswer {
         schema_version: SCHEMA_VERSION,
         system: SystemAnswer::of(&system),
@@ -299,6 +303,11 @@ pub fn calibrate(request: &CalibrateRequest) -> Result<CalibrateAnswer, Failure>
         mtu_bytes: mtu.map(Bytes::get),
         card,
     })
+}
+
+/// What makes points fit in place of a number.
+fn in_words(ways: &[Vec<String>]) -> String {
+    ways.iter().map(|way| way.join(" with ")).collect::<Vec<_>>().join(" or by ")
 }
 
 fn failed(error: CalibrationError) -> Failure {

@@ -38,7 +38,10 @@ impl CalibrateAnswer {
                         let by = match one.replaceable_by.is_empty() {
                             true => "the points fit as well with it elsewhere".to_string(),
                             false => {
-                                format!("the points fit as well by {}", one.replaceable_by.join(" with "))
+                                format!(
+                                    "the points fit as well by {}",
+                                    crate::calibrate::in_words(&one.replaceable_by)
+                                )
                             }
                         };
                         let run = one.run.as_ref().map(|run| format!("; `{run}` tells")).unwrap_or_default();

@@ -320,6 +320,18 @@ impl PlanAnswer {
         ))
     }
 
+    /// The alternative of the best mix that alone carries more than the twin does of the mix, with what that is.
+    fn part_above_twin(&self) -> Option<(&AlternativeAnswer, f64)> {
+        let gap = self.twin.difference.as_ref()?;
+        let tells = self.goal == Goal::MostThroughput && gap.blind_because.is_none() && !gap.unclear;
+        let carried = gap.rates.carried()?;
+        let is_part =
+            |one: &&AlternativeAnswer| self.optimal.shares.get(&one.name).is_some_and(|share| *share > 0.0);
+        let parts = || self.alternatives.iter().filter(is_part);
+        let most = parts().max_by(|a, b| a.throughput.rate().total_cmp(&b.throughput.rate()))?;
+        (tells && parts().count() > 1 && most.throughput.rate() > 1.01 * carried).then_some((most, carried))
+    }
+
     /// The answer: the mix to run, what the twin says of it, and what it is worth beside a plain NIC.
     fn answer(&self) -> String {
         let sure = &self.recommendation;
@@ -351,18 +363,18 @@ impl PlanAnswer {
             Some(_) => "; NOT CONFIRMED by the twin",
         };
         let settled = if self.twin.settled { "" } else { "; NOT SETTLED" };
-        let variant = self.variant_set();
         // Draws compare means: they tell nothing of a mix that has the lowest tail.
         let best = match self.goal {
             Goal::LowestP99 => String::new(),
             // A set is chosen again in each draw, and an error of the past says nothing of which one it would be.
             _ => format!(
-                "; the card's best set in {:.0}% of draws without past errors",
-                sure.best_in_share_of_draws * 100.0
+                "; the card's best set in {:.0}% of draws without past errors{}",
+                sure.best_in_share_of_draws * 100.0,
+                self.variant_set()
             ),
         };
         let mut text = format!(
-            "answer: {}: {} {}{range}{tail}; basis: {}{}{best}{variant}{confirmed}{settled}\n",
+            "answer: {}: {} {}{range}{tail}; basis: {}{}{best}{confirmed}{settled}\n",
             shares_text(&self.optimal.shares),
             short(self.optimal.throughput.rate()),
             self.unit,
@@ -371,10 +383,21 @@ impl PlanAnswer {
                 decided if decided >= 0.005 => {
                     format!(" ({whose}; your estimates decide {:.0}%)", decided * 100.0)
                 }
-                // As they are they decide nothing; half as far again they would.
-                _ => format!(" ({whose}, near enough to bind)"),
+                // As they are they decide nothing, at this load or at all; farther off they would.
+                _ => format!(" ({whose}; as it is nothing here moves with it)"),
             })
         );
+        if let Some((one, carried)) = self.part_above_twin() {
+            text += &format!(
+                "THE TWIN CARRIES LESS OF THIS MIX ({} {}) THAN {} IS PLANNED TO CARRY ALONE ({}): plan {} by itself, and \
+                 measure both before you mix them\n",
+                short(carried),
+                self.unit,
+                one.name,
+                short(one.throughput.rate()),
+                one.name
+            );
+        }
         let said = self.lacks_filling();
         said.iter().chain(&self.without_evidence).for_each(|said| text += &format!("{said}\n"));
         let choices = self.choices.as_ref().map_or_else(Vec::new, ChoicesAnswer::lines);

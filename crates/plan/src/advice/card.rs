@@ -76,7 +76,8 @@ fn use_accelerator(look: &Look<'_>) -> Proposed {
 
 /// By how much longer a core of a card takes than a core of a host at equal clocks: the geometric mean of the 15
 /// processor benchmarks of sun2023 Table 2 (S060 to S089) and the range that 13 of them lie in, which were
-/// run at 2.75 and 2.3 GHz. No profile says more of cores than their clocks.
+/// run at 2.75 and 2.3 GHz. No profile says more of cores than their clocks. It says nothing of processors of many small
+/// threads, nor of two of a card.
 const CARD_OVER_HOST: Span = Span { value: 2.55, low: 1.33, high: 4.47 };
 
 /// What the design says of such a parameter.
@@ -110,15 +111,20 @@ struct Slower {
 }
 
 impl Slower {
-    fn of(from: &Endpoint, to: &Endpoint) -> Slower {
+    /// Nothing where nothing compares the two.
+    fn of(from: &Endpoint, to: &Endpoint) -> Option<Slower> {
+        let has_cores = |one: &Endpoint| one.processor.threads_per_core.unwrap_or(1) == 1;
+        if !(has_cores(from) && has_cores(to)) {
+            return None;
+        }
         let clocks = from.processor.frequency.hz() as f64 / to.processor.frequency.hz().max(1) as f64;
         let cores = match (from.processor.is_host, to.processor.is_host) {
             (true, false) => CARD_OVER_HOST,
             (false, true) => CARD_OVER_HOST.inverse(),
-            _ => Span { value: 1.0, low: 1.0, high: 1.0 },
+            _ => return None,
         };
         let over = |one: &Endpoint, other: &Endpoint| format!("{}-over-{}", one.name, other.name);
-        Slower { names: [over(to, from), over(from, to)], times: cores.times(clocks) }
+        Some(Slower { names: [over(to, from), over(from, to)], times: cores.times(clocks) })
     }
 
     /// States the parameter that `steps` name, where one does and the design has none of that name yet.
@@ -170,16 +176,21 @@ fn move_background_work(look: &Look<'_>) -> Proposed {
                     without_room.insert(format!("`{operation}` of `{}`: {reason}", alternative.name));
                     continue;
                 }
+                let computes = sites.iter().any(|site| matches!(site.step, Step::Compute { .. }));
                 let slower = Slower::of(from, to);
+                if computes && slower.is_none() {
+                    without_room.insert(format!("`{operation}` of `{}`: {}", alternative.name, unknown(to)));
+                    continue;
+                }
                 let plain = Path { requester: to.name.clone(), responder: host.to_string(), engine: None };
                 for mover in look.engines(&plain).into_iter().chain([plain.clone()]) {
-                    let Some(lines) = moved_lines(look, &sites, to, &slower, &mover) else {
+                    let Some(lines) = moved_lines(look, &sites, to, slower.as_ref(), &mover) else {
                         continue;
                     };
                     let remedy = format!("let `{}` do it, moving the bytes on `{mover}`", to.name);
                     ladder.extend(look.held(remedy, |edit| {
                         edit.replace_steps(&sites[0].at, &lines)?;
-                        slower.declare(edit);
+                        slower.iter().for_each(|slower| slower.declare(edit));
                         Some(())
                     }));
                 }
@@ -202,7 +213,7 @@ fn moved_lines(
     look: &Look<'_>,
     sites: &[Site<'_>],
     to: &Endpoint,
-    slower: &Slower,
+    slower: Option<&Slower>,
     mover: &Path,
 ) -> Option<Vec<String>> {
     let edit = look.edit()?;
@@ -226,8 +237,17 @@ fn moved_lines(
     Some(lines)
 }
 
-/// Lets a step's keys name another endpoint, whose computing takes as much longer as `slower` says.
-fn rename(step: &mut dyn TableLike, router: &Router, from: &str, to: &str, slower: &Slower) {
+/// Why computing steps do not go to a processor.
+fn unknown(to: &Endpoint) -> String {
+    format!(
+        "nothing compares the processor that computes with `{}`; write an alternative with what a step takes there",
+        to.name
+    )
+}
+
+/// Lets a step's keys name another endpoint, whose computing takes as much longer as `slower` says; without it no step that
+/// computes is given.
+fn rename(step: &mut dyn TableLike, router: &Router, from: &str, to: &str, slower: Option<&Slower>) {
     if let Some((verb, path)) = super::edit::path_of(step) {
         step.insert(verb, value(renamed(router, &path, from, to)));
     }
@@ -235,6 +255,7 @@ fn rename(step: &mut dyn TableLike, router: &Router, from: &str, to: &str, slowe
         return;
     }
     step.insert("compute", value(to));
+    let Some(slower) = slower else { return };
     scale(step, "time", Dimension::Time, slower, 0);
     scale(step, "rate", Dimension::BitRate, slower, 1);
 }
@@ -378,13 +399,18 @@ fn shard_across_endpoints(look: &Look<'_>) -> Proposed {
                 without_room.insert(format!("objects of `{}`: {reason}", one.name));
                 continue;
             }
+            let computes = |site: &Site<'_>| matches!(site.step, Step::Compute { at, .. } if at == *from);
+            let slower = Slower::of(own, to);
+            if slower.is_none() && look.steps(one).iter().any(computes) {
+                without_room.insert(format!("`{}` is not for `{}`: {}", one.name, to.name, unknown(to)));
+                continue;
+            }
             let remedy = format!("add `{name}`: a share of the requests and their data at `{}`", to.name);
             let ladder = look.mixed_again(remedy, |edit| {
-                let slower = Slower::of(own, to);
                 edit.add_like(&one.name, &name, &format!("{}, served by {}", one.name, to.name), |step| {
-                    rename(step, look.router, from, &to.name, &slower);
+                    rename(step, look.router, from, &to.name, slower.as_ref());
                 })?;
-                slower.declare(edit);
+                slower.iter().for_each(|slower| slower.declare(edit));
                 Some(())
             });
             let why = format!("`{from}` alone serves `{}`, and `{}` could serve a share", one.name, to.name);
@@ -433,10 +459,15 @@ fn no_nic_side_cache(look: &Look<'_>) -> Proposed {
                         edit.keep_case(&site.at, kept[1])?;
                     }
                     let slower = Slower::of(card, host);
+                    let computes =
+                        |site: &Site<'_>| matches!(site.step, Step::Compute { at, .. } if *at == card.name);
+                    if slower.is_none() && look.steps(alternative).iter().any(computes) {
+                        return None;
+                    }
                     edit.rewrite(&alternative.name, |step| {
-                        rename(step, look.router, &card.name, &host.name, &slower);
+                        rename(step, look.router, &card.name, &host.name, slower.as_ref());
                     })?;
-                    slower.declare(edit);
+                    slower.iter().for_each(|slower| slower.declare(edit));
                     Some(())
                 });
                 let why = format!(
