@@ -929,7 +929,8 @@ fn tell(
                 kept.push((*by, KeptNumber::of(&names[0], number, KeptReason::NotSeen, None)));
                 kept.len() - 1
             });
-            let there = replacement.as_ref().map_or(number.value, |other| rounded(number.value, other.at[*by]));
+            let there =
+                replacement.as_ref().map_or(number.value, |other| rounded(number.value, other.at[*by]));
             kept[place].1.replaces(name(*index), there, stated(&candidates[*by]));
         }
     }

@@ -1,8 +1,8 @@
 //! What a card is, is found from what its benchmarks print, and what they do not tell is said.
 
 use offpath_learn::{
-    Calibration, CalibrationError, CalibrationRequest, HoldOut, KeptReason, LearntDoubt, MeasuredPoint, PointCollector,
-    RunKind, ToolBench, ToolProgram, ToolRun, calibrate,
+    Calibration, CalibrationError, CalibrationRequest, HoldOut, KeptReason, LearntDoubt, MeasuredPoint,
+    PointCollector, RunKind, ToolBench, ToolProgram, ToolRun, calibrate,
 };
 use offpath_logs::{LogItem, LogMetric, LogReader, MetricStatistic, MetricSubject};
 use offpath_profile::{Library, System, SystemRequest};

@@ -105,7 +105,8 @@ fn what_fits_beyond_the_base_and_is_not_told_is_assumed() {
     let found: serde_json::Value = serde_json::from_str(&learnt.stdout).expect("the answer is JSON");
     check(&found, &schema("calibrate.json"), "calibrate");
     let numbers = found["numbers"].as_array().expect("a list");
-    let beyond: Vec<&serde_json::Value> = numbers.iter().filter(|one| one["assumed_because"] == "beyond-base").collect();
+    let beyond: Vec<&serde_json::Value> =
+        numbers.iter().filter(|one| one["assumed_because"] == "beyond-base").collect();
     assert_eq!(beyond.len(), 1, "{numbers:?}");
     assert_eq!(beyond[0]["name"], "client.pcie0.delay");
     assert_eq!(beyond[0]["low_90"], "120 ns");

@@ -110,6 +110,10 @@ fn replication(relay: &Relay, text: &mut String) {
         "slave_priority:0\r\nslave_read_only:1\r\nreplica_announced:1\r\nconnected_slaves:{}\r\n",
         current.replicas.len()
     );
+    if current.needs_replicas {
+        // As the master says it, so that a relay that follows this one knows it too.
+        let _ = write!(text, "min_slaves_good_slaves:{}\r\n", current.speaking());
+    }
     for (index, replica) in current.replicas.values().enumerate() {
         let state = match replica.phase.get() {
             Phase::Waiting => "wait_bgsave",
@@ -248,6 +252,8 @@ mod tests {
             current.link = LinkState::Up;
             current.id = Some(ID.parse::<ReplicationId>().expect("an id"));
             (current.second_id, current.second_offset) = (ID.parse().expect("an id"), 77);
+            assert!(!told.contains("min_slaves"), "the master takes writes without a replica: {told}");
+            current.needs_replicas = true;
         }
         let told = text(&relay, &["replication"]);
         for line in [
@@ -257,6 +263,7 @@ mod tests {
             &format!("master_replid:{ID}"),
             &format!("master_replid2:{ID}"),
             "second_repl_offset:77",
+            "min_slaves_good_slaves:0",
         ] {
             assert!(fields(&told).contains(&line), "{line} is missing: {told}");
         }

@@ -374,6 +374,12 @@ impl Current {
         replica.asked.is_none() && fails || !resumes && self.no_room.is_some_and(is_recent)
     }
 
+    /// Replicas that are here, say how far they are, and do not fail to load their files.
+    pub fn speaking(&self) -> usize {
+        let speaks = |replica: &&Rc<Replica>| replica.acknowledges && replica.dropped.get().is_none();
+        self.replicas.values().filter(speaks).filter(|replica| !self.is_failing(replica)).count()
+    }
+
     /// Remembers a history that was left for another at offset `end`.
     pub fn leave(&mut self, id: ReplicationId, end: u64) {
         if id == ReplicationId::NONE || self.histories_left.iter().any(|left| left.id == id) {
@@ -642,12 +648,17 @@ impl Relay {
             return current.replicas.is_empty()
                 && current.left.is_none_or(|left| left.elapsed() >= settings.checked.linger);
         }
-        let here = current.replicas.values().filter(|replica| !current.is_failing(replica));
         if current.link == LinkState::Up {
-            here.filter(|replica| replica.acknowledges && replica.dropped.get().is_none()).count() < quorum
+            current.speaking() < quorum
         } else {
-            here.count() == 0
+            current.replicas.values().filter(|replica| !current.is_failing(replica)).count() == 0
         }
+    }
+
+    /// Whether fewer than the quorum are here.
+    pub fn is_below_quorum(&self) -> bool {
+        let quorum = self.settings().config.acknowledge.quorum();
+        quorum.is_some_and(|quorum| self.current.borrow().speaking() < quorum)
     }
 
     /// The history goes on under another name, because a replica of the old master was promoted.

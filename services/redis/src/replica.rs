@@ -88,6 +88,7 @@ impl Drop for Listed<'_> {
         }
         drop(current);
         self.relay.acknowledge.notify_one();
+        self.relay.tell_waiting();
     }
 }
 

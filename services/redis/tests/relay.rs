@@ -297,6 +297,83 @@ fn a_master_that_wants_replicas_is_left_with_the_last_of_them() {
     assert_same(&master, &[&replica]);
 }
 
+/// The master of a chain is known to the last of its relays for what it is.
+#[test]
+fn a_master_that_wants_replicas_is_left_by_a_chain_with_the_last_of_them() {
+    let Some(program) = redis() else { return };
+    let strict = ["--min-replicas-to-write", "1", "--min-replicas-max-lag", "3600"];
+    let master = Server::start(&program, &strict);
+    let first = Relay::start(&master.address(), "[limits]\nlinger = '3600s'\n");
+    let second = Relay::start(&first.address(), "[limits]\nlinger = '3600s'\n");
+    let mut replica = Server::start(&program, &[]);
+    replica.follow(&second.address());
+    wait_until_writes_are(true, &master, &first);
+    replica.kill();
+    let refuses = || master.client().ask(&["SET", "probe", "2"]).is_err();
+    wait_for("the refusal", Duration::from_secs(5), refuses);
+}
+
+/// What CONFIG SET has the master promise from now on holds for a relay that follows it already, too.
+#[test]
+fn a_master_that_wants_replicas_by_now_is_left_with_the_last_of_them() {
+    let Some(program) = redis() else { return };
+    for (quorum, beginning) in [(1, true), (1, false), (2, false)] {
+        let master = Server::start(&program, &["--min-replicas-max-lag", "3600"]);
+        let more = format!("[limits]\nlinger = '3600s'\n[acknowledge]\nreplicas = {quorum}\n");
+        let relay = Relay::start(&master.address(), &more);
+        let mut replicas: Vec<_> = (0..quorum).map(|_| Server::start(&program, &[])).collect();
+        replicas.iter().for_each(|replica| replica.follow(&relay.address()));
+        wait_until_online(&relay, quorum);
+        if !beginning {
+            load(&master, 1, 100);
+            assert_same(&master, &replicas.iter().collect::<Vec<_>>());
+        }
+        let mut client = master.client();
+        client.ask(&["CONFIG", "SET", "min-replicas-to-write", "1"]).unwrap();
+        client.ask(&["SET", "probe", "1"]).expect("the quorum lives");
+        // The others of a quorum stay, which is not enough.
+        replicas[0].kill();
+        let killed = Instant::now();
+        while client.ask(&["SET", "probe", "2"]).is_ok() {
+            assert!(killed.elapsed() < Duration::from_secs(5), "writes are taken: {}", relay.log());
+        }
+        println!("quorum {quorum}: refused {:?} after the end of a replica", killed.elapsed());
+        // It also may come once the replica is gone.
+        client.ask(&["CONFIG", "SET", "min-replicas-to-write", "0"]).unwrap();
+        replicas[0].restart();
+        replicas[0].follow(&relay.address());
+        wait_until_online(&relay, quorum);
+        assert_same(&master, &replicas.iter().collect::<Vec<_>>());
+        replicas[0].kill();
+        wait_for("its leave", SILENCE, || {
+            relay.number("replication", "connected_slaves") == quorum as u64 - 1
+        });
+        client.ask(&["CONFIG", "SET", "min-replicas-to-write", "1"]).unwrap();
+        wait_for("the refusal", Duration::from_secs(5), || client.ask(&["SET", "probe", "3"]).is_err());
+    }
+}
+
+/// What the relay says so that the stream behind a file begins is no sign of life.
+#[test]
+fn a_stopped_replica_does_not_live_by_the_beginning_of_the_stream() {
+    let Some(program) = redis() else { return };
+    let master = Server::start(&program, &["--repl-ping-replica-period", "3600"]);
+    let relay = Relay::start(&master.address(), "");
+    let replica = Server::start(&program, &[]);
+    replica.follow(&relay.address());
+    wait_until_online(&relay, 1);
+    let mut client = master.client();
+    for (key, value) in [("min-replicas-max-lag", "2"), ("min-replicas-to-write", "1")] {
+        client.ask(&["CONFIG", "SET", key, value]).unwrap();
+    }
+    replica.signal("-STOP");
+    // Directly it counts for 2 s more, and the master looks once a second.
+    thread::sleep(Duration::from_secs(5));
+    assert!(client.ask(&["SET", "probe", "1"]).is_err(), "{}", relay.log());
+    replica.signal("-CONT");
+    wait_until_writes_are(true, &master, &relay);
+}
+
 #[test]
 fn a_quorum_of_two_is_not_one() {
     let Some(program) = redis() else { return };

@@ -52,7 +52,14 @@ pub(super) fn changes(learnt: &Calibration) -> Vec<ChangedNumber> {
     let kept = learnt.kept.iter().filter_map(|one| {
         let (low, high) = one.replacing?;
         let doubt = Some("the logs fit as well with it in place of a number that was fitted".to_string());
-        Some(ChangedNumber { file: one.file.clone(), key: one.key.clone(), value: one.value, low, high, doubt })
+        Some(ChangedNumber {
+            file: one.file.clone(),
+            key: one.key.clone(),
+            value: one.value,
+            low,
+            high,
+            doubt,
+        })
     });
     fitted.chain(kept).collect()
 }

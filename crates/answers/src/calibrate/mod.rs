@@ -10,7 +10,8 @@ use crate::system::SystemAnswer;
 use crate::tool::refused;
 use offpath_learn::{
     Calibration, CalibrationError, CalibrationRequest, ErrorSummary, HoldOut, KeptNumber, KeptReason,
-    LearntDoubt, LearntNumber, LeftAside, MeasuredPoint, PointCollector, RunKind, calibrate as learn, program_of,
+    LearntDoubt, LearntNumber, LeftAside, MeasuredPoint, PointCollector, RunKind, calibrate as learn,
+    program_of,
 };
 use offpath_logs::LogItem;
 use offpath_quantity::Bytes;

@@ -37,7 +37,9 @@ impl CalibrateAnswer {
                     (Some("replaceable"), ..) => {
                         let by = match one.replaceable_by.is_empty() {
                             true => "the points fit as well with it elsewhere".to_string(),
-                            false => format!("the points fit as well by {}", one.replaceable_by.join(" with ")),
+                            false => {
+                                format!("the points fit as well by {}", one.replaceable_by.join(" with "))
+                            }
                         };
                         let run = one.run.as_ref().map(|run| format!("; `{run}` tells")).unwrap_or_default();
                         format!("fits, and is not told: {by}{run}")
