@@ -340,6 +340,7 @@ async fn converse(
             psync2: false,
             version: None,
             is_old: false,
+            was_told: None,
             wanted: Wanted::Stream,
             filter: None,
         },
@@ -592,6 +593,8 @@ impl Session {
                 Next::Replicate { asked: None }
             }
             ("INFO", _) => {
+                // A relay asks on the connection that it will follow by, and no other replica does.
+                self.introduction.was_told = Some(self.relay.current.borrow().above_changes);
                 let text = info::text(&self.relay, &words);
                 self.bulk(&text)
             }

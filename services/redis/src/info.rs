@@ -104,6 +104,13 @@ fn replication(relay: &Relay, text: &mut String) {
             LinkState::Up => "up",
         },
     );
+    if let (LinkState::Down, Some(trouble)) = (current.link, &current.trouble) {
+        // A master's own words may be among it.
+        let trouble: String = trouble.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let _ = write!(text, "relay_link_error:{trouble}\r\n");
+    }
+    let path = [std::slice::from_ref(&relay.run_id), &current.above].concat().join(",");
+    let _ = write!(text, "relay_path:{path}\r\n");
     // Sentinel never promotes a replica of priority 0, and a relay has no data to serve.
     let _ = write!(
         text,

@@ -139,6 +139,8 @@ pub struct Replica {
     pub port: u16,
     /// The user that it is.
     pub user: String,
+    /// Whether it asked which relays it would follow, which no server does.
+    pub is_relay: bool,
     /// Whether it says how far it is; who asks by SYNC does not.
     pub acknowledges: bool,
     /// The offset that it acknowledged last; 0 before the first acknowledgement of this connection.
@@ -287,6 +289,12 @@ pub struct Current {
     pub resume_at: Option<u64>,
     /// The link to it.
     pub link: LinkState,
+    /// Why there is none, where there was none last.
+    pub trouble: Option<String>,
+    /// The runs of the relays between this one and the master, the nearest first.
+    pub above: Vec<String>,
+    /// Grows with each change of these.
+    pub above_changes: u64,
     /// When something was read from it.
     pub heard: Instant,
     /// The name of the history; unknown before the first answer of a master.
@@ -485,6 +493,9 @@ impl Relay {
             histories_left: Vec::new(),
             resume_at: None,
             link: LinkState::Down,
+            trouble: None,
+            above: Vec::new(),
+            above_changes: 0,
             heard: Instant::now(),
             id: None,
             second_id: ReplicationId::NONE,
@@ -611,6 +622,20 @@ impl Relay {
             longest.notify_one();
         }
         longest.is_some()
+    }
+
+    /// Takes the path of the master: the relays that are between it and this one. Relays that follow this one ask again, so
+    /// that each knows all of those above it.
+    pub fn is_behind(&self, path: &[String]) {
+        let mut current = self.current.borrow_mut();
+        if current.above == path {
+            return;
+        }
+        current.above = path.to_vec();
+        current.above_changes += 1;
+        for replica in current.replicas.values().filter(|replica| replica.is_relay) {
+            replica.drop_for("the relays that it follows are others by now; it asks for them and can resume");
+        }
     }
 
     /// Wakes replicas that wait for a change.
@@ -1151,6 +1176,7 @@ pub(crate) mod tests {
             address: "127.0.0.1".into(),
             port: 1,
             user: "default".into(),
+            is_relay: false,
             acknowledges,
             acknowledged: Cell::new(0),
             fsynced: Cell::new(None),

@@ -56,6 +56,11 @@ enum LinkError {
          to go back"
     )]
     Left { id: ReplicationId, offset: u64 },
+    #[error(
+        "it follows this relay: the {length} relays of a ring have no master; name the server to relay in the configuration \
+         of one of them or by REPLICAOF"
+    )]
+    Ring { length: usize },
     #[error("it is this relay itself; name the server to relay in the configuration or by REPLICAOF")]
     Itself,
     #[error(
@@ -115,6 +120,7 @@ pub async fn follow(relay: Rc<Relay>) {
         }
         relay.tell_waiting();
         let text = format!("{error}{}", error.next_step());
+        relay.current.borrow_mut().trouble = Some(text.clone());
         if text != last || began.elapsed() > Duration::from_secs(5) {
             log::line(&format!("no link to the master {}: {text}", relay.current.borrow().master));
             last = text;
@@ -240,7 +246,7 @@ async fn session(relay: &Rc<Relay>, followed: &Cell<Option<Instant>>) -> Result<
     {
         let mut current = relay.current.borrow_mut();
         current.link = LinkState::Up;
-        current.heard = Instant::now();
+        (current.heard, current.trouble) = (Instant::now(), None);
     }
     // Who waited for the file may be gone, and whoever had another history has yet to come back.
     if relay.is_alone() {
@@ -264,6 +270,7 @@ async fn hold(
         changed.borrow_and_update();
         let history = link.history().await?;
         if let Some(history) = &history {
+            refuse_ring(relay, &history.path)?;
             refuse_left(relay, history.id)?;
         }
         let is_strict = note_strictness(relay, history.as_ref());
@@ -273,7 +280,7 @@ async fn hold(
         }
         let was = {
             let mut current = relay.current.borrow_mut();
-            current.heard = Instant::now();
+            (current.heard, current.trouble) = (Instant::now(), None);
             std::mem::replace(&mut current.link, LinkState::Held)
         };
         if was != LinkState::Held {
@@ -353,6 +360,18 @@ async fn ask(relay: &Relay, link: &mut Option<MasterLink>) -> Result<Option<Hist
 async fn alone(relay: &Relay) {
     while !relay.is_alone() {
         sleep(HELD).await;
+    }
+}
+
+/// Refuses a master that follows this relay, by whatever number of other relays, and takes note of those otherwise.
+fn refuse_ring(relay: &Relay, path: &[String]) -> Result<(), LinkError> {
+    match path.iter().position(|run| *run == relay.run_id) {
+        // Those before it are the others of the ring.
+        Some(others) => Err(LinkError::Ring { length: others + 1 }),
+        None => {
+            relay.is_behind(path);
+            Ok(())
+        }
     }
 }
 

@@ -740,6 +740,75 @@ fn a_relay_does_not_follow_itself() {
     assert_eq!(master.number("stats", "sync_full"), 1, "{}", relay.log());
 }
 
+/// A ring has no master, and each relay of it would wait for the others without a word.
+#[test]
+fn relays_do_not_follow_each_other_in_a_ring() {
+    let Some(program) = redis() else { return };
+    let master = Server::start(&program, &[]);
+    load(&master, 1, 100);
+    let error = |relay: &Relay| relay.info("replication", "relay_link_error");
+    for length in [2, 3] {
+        let mut relays = vec![Relay::start(&master.address(), "")];
+        for _ in 1..length {
+            relays.push(Relay::start(&relays[relays.len() - 1].address(), ""));
+        }
+        let (first, last) = (&relays[0], &relays[length - 1]);
+        let replica = Server::start(&program, &[]);
+        replica.follow(&last.address());
+        assert_same(&master, &[&replica]);
+        let offset = replica.info("replication", "slave_repl_offset");
+        first.client().ask(&["REPLICAOF", "127.0.0.1", &last.port.to_string()]).unwrap();
+        let ring = format!("it follows this relay: the {length} relays of a ring have no master");
+        let said = || relays.iter().filter(|relay| error(relay).contains(&ring)).count();
+        wait_for("the word on the ring", SILENCE, || said() > 0);
+        assert!(relays.iter().any(|relay| relay.log().contains(&ring)));
+        thread::sleep(Duration::from_secs(3));
+        assert!(said() > 0, "it is said for as long as it is so");
+        assert_eq!(
+            replica.info("replication", "slave_repl_offset"),
+            offset,
+            "nothing came, and nothing is lost"
+        );
+        // Any of them may be led out of it.
+        let out = &relays[length / 2];
+        out.client().ask(&["REPLICAOF", "127.0.0.1", &master.port.to_string()]).unwrap();
+        load(&master, 2, 100);
+        assert_same(&master, &[&replica]);
+        assert_eq!(error(last), "");
+        let files = replica.log().matches("Full resync from master").count();
+        assert_eq!(files, 1, "{}", replica.log());
+        // The other way round is no ring: who was the last is the first, and is not refused for what was so before.
+        last.client().ask(&["REPLICAOF", "127.0.0.1", &master.port.to_string()]).unwrap();
+        first.client().ask(&["REPLICAOF", "127.0.0.1", &last.port.to_string()]).unwrap();
+        let other = Server::start(&program, &[]);
+        other.follow(&first.address());
+        load(&master, 3, 100);
+        assert_same(&master, &[&replica, &other]);
+    }
+}
+
+/// Relays that were configured as a ring say so without a replica, too.
+#[test]
+fn a_ring_of_relays_is_said_at_its_start() {
+    let ports = [free_port(), free_port(), free_port()];
+    let relays: Vec<Relay> = (0..3)
+        .map(|at| {
+            let folder = tempfile::tempdir().unwrap();
+            let (own, above) = (ports[at], ports[(at + 1) % 3]);
+            let text = format!(
+                "master = {{ address = '127.0.0.1:{above}' }}\nlisten = {{ address = '127.0.0.1:{own}' }}\n\
+                 spool = {{ directory = '{}' }}\n",
+                folder.path().display()
+            );
+            Relay::of(folder, own, &text)
+        })
+        .collect();
+    let said = |relay: &Relay| relay.info("replication", "relay_link_error");
+    wait_for("the word on the ring", SILENCE, || {
+        relays.iter().any(|relay| said(relay).contains("the 3 relays of a ring have no master"))
+    });
+}
+
 #[test]
 fn the_first_of_three_masters_does_not_get_the_replicas_back() {
     let Some(program) = redis() else { return };
