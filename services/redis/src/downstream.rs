@@ -620,7 +620,7 @@ impl Session {
             }
             ("CONFIG", _) => self.error(
                 "ERR the relay has no CONFIG and rewrites no file: it is configured by its own file, which it reads at \
-                 its start",
+                 its start and at SIGHUP",
             ),
             ("SUBSCRIBE", _) if !words.is_empty() => self.subscribe(&words),
             ("PUBLISH", _) if words.len() == 2 => {
