@@ -120,8 +120,10 @@ pub async fn follow(relay: Rc<Relay>) {
         }
         relay.tell_waiting();
         let text = format!("{error}{}", error.next_step());
-        relay.current.borrow_mut().trouble = Some(text.clone());
-        if text != last || began.elapsed() > Duration::from_secs(5) {
+        // Of a REPLICAOF it was said, and the master that it named has not been tried yet.
+        let is_trouble = !matches!(error, LinkError::Retargeted);
+        relay.current.borrow_mut().trouble = is_trouble.then(|| text.clone());
+        if is_trouble && (text != last || began.elapsed() > Duration::from_secs(5)) {
             log::line(&format!("no link to the master {}: {text}", relay.current.borrow().master));
             last = text;
         }

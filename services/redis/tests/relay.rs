@@ -886,6 +886,7 @@ fn replicaof_points_the_relay_elsewhere_where_it_may() {
     assert_same(&one, &[&replica]);
     relay.client().ask(&["REPLICAOF", "127.0.0.1", &two.port.to_string()]).unwrap();
     assert_same(&two, &[&replica]);
+    assert!(!relay.log().contains("no link to the master"), "{}", relay.log());
     let refused = relay.client().ask(&["REPLICAOF", "NO", "ONE"]).unwrap_err().to_string();
     assert!(refused.contains("cannot be a master"), "{refused}");
     let lead = |text: &str| {
