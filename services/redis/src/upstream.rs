@@ -319,43 +319,32 @@ async fn watch(relay: &Relay, begins: Option<u64>, allowed: &Notify) -> Infallib
         return pending().await;
     }
     let mut changed = relay.changed.subscribe();
-    let mut link = None;
     loop {
         changed.borrow_and_update();
         let begins_still = begins.is_some_and(|begins| relay.current.borrow().backlog.end() == begins);
         if !relay.is_below_quorum() && !begins_still {
-            link = None;
             // The sender is the relay's own.
             let _ = changed.changed().await;
             continue;
         }
-        match ask(relay, &mut link).await {
-            Ok(history) => {
-                if note_strictness(relay, history.as_ref()) {
-                    log::line("the master refuses writes without a replica by now");
-                    // What the link does for too few is another thing now.
-                    relay.acknowledge.notify_one();
-                    return pending().await;
-                }
-                allowed.notify_one();
+        // One that cannot be asked now may be in a second; who is gone ends the stream too.
+        if let Ok(history) = ask(relay).await {
+            if note_strictness(relay, history.as_ref()) {
+                log::line("the master refuses writes without a replica by now");
+                // What the link does for too few is another thing now.
+                relay.acknowledge.notify_one();
+                return pending().await;
             }
-            // One that cannot be asked now may be in a second; who is gone ends the stream too.
-            Err(_) => link = None,
+            allowed.notify_one();
         }
         let _ = timeout(HELD, changed.changed()).await;
     }
 }
 
-/// Asks for the history over a connection of its own, which is kept for the next time.
-async fn ask(relay: &Relay, link: &mut Option<MasterLink>) -> Result<Option<History>, LinkError> {
-    let link = match link {
-        Some(link) => link,
-        None => {
-            let address = relay.current.borrow().master.clone();
-            link.insert(log_in(relay, &address, ":ask").await?)
-        }
-    };
-    Ok(link.history().await?)
+/// Asks for the history over a connection of its own, which nobody sees for longer than that.
+async fn ask(relay: &Relay) -> Result<Option<History>, LinkError> {
+    let address = relay.current.borrow().master.clone();
+    Ok(log_in(relay, &address, ":ask").await?.history().await?)
 }
 
 /// Waits until there is nobody left to follow the master for.
