@@ -1094,19 +1094,17 @@ fn doubted(
     replacement: Option<&Replacement>,
     (index, best, menu): (&usize, &Found, &Menu<'_>),
 ) -> LearntNumber {
-    let stated = stated(candidate);
-    let own = (found.low, found.high);
     if let Some(other) = replacement {
         let elsewhere = rounded(candidate.number.value, other.at[*index]);
-        (found.low, found.high) = over(own, (elsewhere, elsewhere));
+        (found.low, found.high) = over((found.low, found.high), (elsewhere, elsewhere));
         found.is_told = false;
         let by = other.by.iter().map(|by| candidates[*by].names[0].clone()).collect();
         found.doubt = Some(LearntDoubt::Replaceable { by, run: menu.between(best, &other.at) });
-        return found;
     }
+    let stated = stated(candidate);
     let is_within = (stated.0.base()..=stated.1.base()).contains(&found.value.base());
     if candidate.number.low.is_some() && !found.alike.is_empty() && !is_within {
-        (found.low, found.high) = over(own, stated);
+        (found.low, found.high) = over((found.low, found.high), stated);
         found.doubt = Some(LearntDoubt::BeyondBase);
     }
     found

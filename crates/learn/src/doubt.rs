@@ -39,24 +39,38 @@ impl Doubt<'_> {
         let mut at = self.best.at.clone();
         at[index] = released;
         let enough = coarse.found(self.best.at.clone())?.cost + self.margin;
-        let mut found = coarse.descend(coarse.found(at)?, &free);
+        let alone = coarse.found(at)?;
+        let mut found = coarse.descend(alone.clone(), &free);
+        // Numbers that were fitted beside it may hide what would explain the points in its place, or may have to give way
+        // first: each is looked for from where they are and from where they go without it.
+        let mut places = vec![alone, found.clone()];
         let mut by = Vec::new();
         while found.cost > enough {
             if by.len() == MOST_TAKEN {
                 return None;
             }
-            let others = self.moving.iter().copied().filter(|other| *other != index && !free.contains(other));
-            let tried = others
-                .filter(|other| leads_back(coarse, &found, *other))
-                .filter_map(|other| Some((other, coarse.scan(&found, other)?)));
-            let (taken, scanned) = tried.min_by(|(_, one), (_, other)| one.cost.total_cmp(&other.cost))?;
-            by.push(taken);
-            free.push(taken);
-            free.sort_unstable();
-            let next = coarse.descend(scanned, &free);
+            let others: Vec<usize> = self
+                .moving
+                .iter()
+                .copied()
+                .filter(|other| *other != index && !free.contains(other))
+                .collect();
+            let tried = places.iter().filter_map(|from| {
+                let leading = others.iter().filter(|other| leads_back(coarse, from, **other));
+                let scanned = leading.filter_map(|other| Some((*other, coarse.scan(from, *other)?)));
+                let (taken, scanned) =
+                    scanned.min_by(|(_, one), (_, other)| one.cost.total_cmp(&other.cost))?;
+                let with = [&free[..], &[taken]].concat();
+                Some((taken, coarse.descend(scanned, &with)))
+            });
+            let (taken, next) = tried.min_by(|(_, one), (_, other)| one.cost.total_cmp(&other.cost))?;
             if found.cost - next.cost < self.margin {
                 return None;
             }
+            by.push(taken);
+            free.push(taken);
+            free.sort_unstable();
+            places = vec![next.clone()];
             found = next;
         }
         // What the few points do not see, all of them may.

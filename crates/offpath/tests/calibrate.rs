@@ -129,7 +129,8 @@ fn what_fits_beyond_the_base_and_is_not_told_is_assumed() {
     let text = wide_answer(&[&arguments[..], &[&other]].concat());
     for said in [
         "fits, and is not told: beyond what the base allows; a latency log tells",
-        "Its numbers say `measured-here`, but client.pcie0.delay `assumed`",
+        // The thread that posts fits in its place.
+        "but client.pcie0.delay, client.host_verbs.post_time `assumed`",
     ] {
         assert!(text.contains(said), "{said}: {text}");
     }
@@ -142,6 +143,48 @@ fn what_fits_beyond_the_base_and_is_not_told_is_assumed() {
         plain || run.starts_with("ib_atomic") && run.contains("-s")
     };
     assert!(!runs.iter().any(is_none), "{runs:?}");
+}
+
+/// One queue pair's plateau is its own or PCIe's: neither is measured, and what rests on either is no prediction.
+#[test]
+fn a_plateau_that_may_be_either_ceilings_is_assumed_of_both() {
+    let folder = folder("plateau");
+    let path = |name: &str| folder.join(name).display().to_string();
+    let rate = |bytes: f64| (1e9 / 300.0f64).min(110e9 / 8.0 / bytes);
+    fs::write(
+        folder.join("one.log"),
+        log_of(1, (1..=20).map(|power| f64::from(1 << power)).map(|bytes| (bytes, rate(bytes)))),
+    )
+    .expect("written");
+    let (log, card, other) = (path("one.log"), path("plateau.toml"), path("other.toml"));
+    let arguments = ["calibrate", &log, "--base", "connectx7", "-o"];
+    let learnt = offpath(&[&arguments[..], &[&card, "--format", "json"]].concat());
+    assert_eq!(learnt.code, 0, "{}", learnt.stderr);
+    let found: serde_json::Value = serde_json::from_str(&learnt.stdout).expect("the answer is JSON");
+    check(&found, &schema("calibrate.json"), "calibrate");
+    let numbers = found["numbers"].as_array().expect("a list");
+    let replaceable: Vec<&serde_json::Value> =
+        numbers.iter().filter(|one| one["assumed_because"] == "replaceable").collect();
+    let carried = |one: &&serde_json::Value| one["name"] == "client.nic.queue_pair_rate";
+    assert!(replaceable.iter().any(carried), "{numbers:?}");
+    let other_ceilings: Vec<&serde_json::Value> =
+        found["kept"].as_array().expect("a list").iter().filter(|one| !one["low"].is_null()).collect();
+    assert!(!other_ceilings.is_empty(), "{}", found["kept"]);
+    let shown = json(&["device", "show", &card]);
+    let both = replaceable.iter().chain(&other_ceilings).map(|one| one["name"].as_str().expect("a name"));
+    for name in both {
+        let known = shown["numbers"].as_array().expect("a list").iter().find(|one| one["name"] == name);
+        assert_eq!(known.expect("the card has it")["provenance"], "assumed", "{name}");
+    }
+    // Of many queue pairs the two differ, and what is said of 1 MiB by them is nothing that was measured.
+    let swept = ["path", &card, "--path", "client-host", "--verb", "read", "--size", "1MiB"];
+    let said = json(&swept);
+    let low = said["capacity_low_80_gbit_per_s"].as_f64().expect("it has an interval");
+    assert!(said["capacity_basis"] == "order only" && low < 150.0, "{said}");
+    let text = wide_answer(&[&arguments[..], &[&other]].concat());
+    for said in ["fits, and is not told: the points fit as well by", "tells"] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
 }
 
 #[test]

@@ -278,6 +278,9 @@ pub(crate) struct Confidence {
     /// In which share of the draws it is at the shares of the best mix as they are; where none was asked for, in which
     /// these carry what is printed or more.
     pub shares_carry: f64,
+    /// Whether past errors are in that, as in the interval of the best mix's rate: they are not where one alternative is all
+    /// of it and is fitted.
+    pub is_widened: bool,
 }
 
 /// The figures of one evaluation that intervals are given of.
@@ -479,12 +482,12 @@ impl DrawnFigures {
         )
     }
 
-    /// In which share of what an interval is made of the printed shares carry `load`.
-    fn shares_carry(&self, load: f64) -> f64 {
+    /// In which share of what the interval of their rate is made of the printed shares carry `load`.
+    fn shares_carry(&self, load: f64, is_predicted: bool) -> f64 {
         let rates = self.told().into_iter().filter_map(|draw| draw.mixes.first());
         let rates: Vec<_> = rates.map(|rate| (rate.solved, rate.most)).collect();
         let told = rates.len() as f64 / self.draws.len().max(1) as f64;
-        let sample = self.widened(Some(FigureKind::Throughput), rates);
+        let sample = self.widened(is_predicted.then_some(FigureKind::Throughput), rates);
         if sample.is_empty() { 0.0 } else { (1.0 - sample.below(load * (1.0 - 1e-3))) * told }
     }
 
@@ -597,19 +600,24 @@ pub(crate) fn confidence(
     let alone: Vec<Ranged> = (0..ready.len())
         .map(|index| drawn.rated(&told, basis[index] != Basis::Fitted, |seen: &Figures| seen.alone[index]))
         .collect();
+    // The one alternative that a mix is made of: it has that one's interval, and is known as well.
+    let only = |shares: &[(String, f64)]| match shares {
+        [(name, _)] => {
+            let own = ready.iter().position(|one| one.alternative.name == *name);
+            Some(own.expect("a mix names alternatives"))
+        }
+        _ => None,
+    };
+    let is_widened = only(&printed.shares[0]).is_none_or(|own| basis[own] != Basis::Fitted);
     let mixes: Vec<Ranged> = printed
         .shares
         .iter()
         .enumerate()
-        .map(|(index, shares)| match shares.as_slice() {
+        .map(|(index, shares)| match only(shares) {
             // Nobody chooses its load: it is what was asked for.
             _ if !is_predicted && index == 0 => Ranged::of(point.mixes[0].solved, &Widened::default()),
-            // A mix of one is that one.
-            [(name, _)] => {
-                let own = ready.iter().position(|one| one.alternative.name == *name);
-                alone[own.expect("a mix names alternatives")]
-            }
-            _ => drawn.rated(&carried, true, |seen: &Figures| seen.mixes[index]),
+            Some(own) => alone[own],
+            None => drawn.rated(&carried, true, |seen: &Figures| seen.mixes[index]),
         })
         .collect();
     let mut optimal = mixes[0];
@@ -623,7 +631,9 @@ pub(crate) fn confidence(
     let worth = match design.objective {
         Objective::MostThroughput => optimal,
         // A processor that is full passes as many as its time is enough for, so that errors of rates are errors of it.
-        Objective::LeastHostCpu { .. } => drawn.ranged(&carried, Some(FigureKind::Throughput), worth_held),
+        Objective::LeastHostCpu { .. } => {
+            drawn.ranged(&carried, is_widened.then_some(FigureKind::Throughput), worth_held)
+        }
         Objective::LowestP99 { .. } => drawn.ranged(&carried, Some(FigureKind::Latency), worth_held),
     };
     // At the shares that are printed: where several mixes are as good, others would rest on other numbers.
@@ -665,7 +675,8 @@ pub(crate) fn confidence(
         recommended_best: holding(&carried),
         best_sets: drawn.best_sets(),
         carried: carried.len() as f64 / drawn.draws.len().max(1) as f64,
-        shares_carry: drawn.shares_carry(load),
+        shares_carry: drawn.shares_carry(load, is_widened),
+        is_widened,
     })
 }
 

@@ -118,9 +118,11 @@ pub struct Recommendation {
     pub over: Vec<Over>,
     /// In which share of the draws the stations carry the load that was asked for.
     pub carried_in: f64,
-    /// In which share of the draws, widened, the very shares that are recommended carry the load that was asked for, or
-    /// where none was, the rate that is printed.
+    /// In which share of the draws, widened as the rate's interval is, the very shares that are recommended carry the load
+    /// that was asked for, or where none was, the rate that is printed.
     pub shares_carry_in: f64,
+    /// Whether past errors are in that: not where one fitted alternative is the whole mix.
+    pub is_widened: bool,
 }
 
 /// The best mix beside an alternative that runs on another device.
@@ -531,6 +533,7 @@ pub(crate) fn plan_doubted(
                 .collect(),
             carried_in: sure.carried,
             shares_carry_in: sure.shares_carry,
+            is_widened: sure.is_widened,
         },
         alternatives,
         influences: sure.influences,

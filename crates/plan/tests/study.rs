@@ -440,6 +440,28 @@ fn a_load_and_host_time_are_known_as_well_as_the_rate() {
     assert!(least / time < 0.85 && most / time > 1.15, "{least} {time} {most}");
 }
 
+/// Of one fitted alternative, too: nine of ten draws carry what the lower end of its 80% interval is.
+#[test]
+fn a_fitted_alternative_carries_a_load_as_often_as_its_interval_says() {
+    let plan = |objective: &str, load: Option<f64>| {
+        let changes = Changes {
+            only: Some(["A1".to_string()].into()),
+            objective: Some(objective.to_string()),
+            offered_load: load.map(|load| format!("{load:.0}/s")),
+            ..Changes::default()
+        };
+        planned(&parse(&text("kv-ycsb-c.toml"), &changes), &[], &[])
+    };
+    let free = plan("most-throughput", None);
+    assert_eq!(free.alternatives[0].basis, Basis::Fitted);
+    let (low, _) = free.optimal.rate.range_80;
+    assert!(low < 0.99 * free.optimal.rate.value && low > 0.9 * free.optimal.rate.value, "{low}");
+    for objective in ["least-host-cpu", "lowest-p99"] {
+        let sure = plan(objective, Some(low)).recommendation;
+        assert!((sure.shares_carry_in - 0.9).abs() < 0.02 && !sure.is_widened, "{}", sure.shares_carry_in);
+    }
+}
+
 /// What moves the mix by a twentieth of what past predictions were wrong by narrows its interval by next to nothing.
 #[test]
 fn next_is_nothing_that_past_errors_hide() {

@@ -29,11 +29,20 @@ fn drawn(few: u64) -> (u64, u64) {
 /// picoseconds, of at least 50 operations and some of them of a few nanoseconds.
 const ABOVE: f64 = 1e-4;
 
+/// The most that fits into one packet, of a verb that is one.
+fn longest(router: &Router, verb: Verb) -> Option<u64> {
+    match verb {
+        Verb::SendDatagram => Some(router.system().network.mtu.get()),
+        // A jumbo frame.
+        Verb::Forward => Some(9216),
+        _ => None,
+    }
+}
+
 fn operation(router: &Router, draw: &mut Draw) -> PathOperation {
     let path = generated::path(router, draw);
     let verb = draw.one_of(&router.verbs(&path));
-    let datagram = router.system().network.mtu.get();
-    let most = if verb == Verb::SendDatagram { datagram } else { 1 << draw.within(0, 19) };
+    let most = longest(router, verb).unwrap_or_else(|| 1 << draw.within(0, 19));
     let payload = draw.one_of(&[0, 1, 64, 64, 512, 4096, most]).min(most);
     let posting = if draw.chance(30) { Posting::Batch(draw.within(1, 64) as u32) } else { Posting::Single };
     let mut operation = PathOperation::new(verb, path, Bytes::new(payload)).posted(posting);
@@ -336,13 +345,11 @@ fn no_window_shows_more_than_the_capacity() {
             }
             operation.verb = verb;
             operation.access = AddressSpread::UNIFORM;
-            let datagram = router.system().network.mtu.get();
             let in_flight: u32 = 1 << draw.within(0, 12);
             // Payloads to 16 MiB, and so many bursts of 16 KiB in all that the run stays short.
             let most: u64 = 1 << draw.within(0, 24).min(13 + 14 - in_flight.ilog2() as u64);
             let payload = draw.within(most / 2, most);
-            operation.payload =
-                Bytes::new(if verb == Verb::SendDatagram { payload.min(datagram) } else { payload });
+            operation.payload = Bytes::new(payload.min(longest(&router, verb).unwrap_or(payload)));
             let route = router.route(&operation).unwrap();
             let Some((capacity, station)) = route.demand(&router).capacity(&router) else { continue };
             let counted = draw.one_of(&[50.0, 400.0, 2000.0]);

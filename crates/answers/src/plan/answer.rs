@@ -354,10 +354,13 @@ pub struct RecommendationAnswer {
     pub best_in_share_of_variant_draws: Option<f64>,
     /// In which share of the draws the design can be run and the stations carry the load that was asked for.
     pub load_carried_in_share_of_draws: f64,
-    /// In which share of the draws, widened by past errors, the very shares that are recommended carry the load, with
-    /// nothing chosen anew; 1 where no load was asked for.
+    /// Whether past errors widen the draws in which the very shares that are recommended are looked at: not where one
+    /// alternative is all of the mix and is fitted.
+    pub shares_draws_widened_by_past_errors: bool,
+    /// In which share of those draws the very shares that are recommended carry the load, with nothing chosen anew; where no
+    /// load was asked for, the rate that is printed.
     pub load_carried_by_shares_in_share_of_draws: f64,
-    /// What these very shares carry in the middle one of the draws, widened by past errors, over the rate that is printed.
+    /// What these very shares carry in the middle one of those draws, over the rate that is printed.
     pub median_of_draws_share: f64,
     /// The recommended set of alternatives: those that the best mix takes more than half a percent of.
     pub set: Vec<String>,
@@ -1136,6 +1139,7 @@ impl RecommendationAnswer {
             best_in_share_of_base_draws: sure.best_in_by_mechanism.map(|(base, _)| base),
             best_in_share_of_variant_draws: sure.best_in_by_mechanism.map(|(_, open)| open),
             load_carried_in_share_of_draws: sure.carried_in,
+            shares_draws_widened_by_past_errors: sure.is_widened,
             load_carried_by_shares_in_share_of_draws: sure.shares_carry_in,
             median_of_draws_share: plan.optimal.rate.median / plan.optimal.rate.value,
             set: plan.optimal.composition(),

@@ -52,8 +52,7 @@ fn answer(page: &PlanAnswer) -> Section {
         // A rate without an interval is the same in all of them.
         None if range.is_empty() || page.twin.difference.is_some() => {}
         None => {
-            let of = format!("of {} draws widened by past errors", sure.draws);
-            facts.push(Fact::new("this or more in", carried, of));
+            facts.push(Fact::new("this or more in", carried, format!("of {}", page.shares_draws())));
         }
     }
     for over in &sure.over_other_devices {

@@ -293,16 +293,25 @@ impl PlanAnswer {
         })
     }
 
+    /// The draws in which the very shares of the answer are looked at.
+    pub(super) fn shares_draws(&self) -> String {
+        let sure = &self.recommendation;
+        match sure.shares_draws_widened_by_past_errors {
+            true => format!("{} draws widened by past errors", sure.draws),
+            false => format!("{} draws of the numbers that it was fitted by", sure.draws),
+        }
+    }
+
     /// In how many draws the shares of the answer carry the load that was asked for.
     pub(super) fn shares_carry(&self) -> Option<String> {
         let sure = &self.recommendation;
         let load = short(self.rate_unit().of_rate(self.load_req_per_s?));
         let carried = sure.load_carried_by_shares_in_share_of_draws;
         Some(format!(
-            "these very shares carry {load} {} in {:.0}% of {} draws widened by past errors{}{}",
+            "these very shares carry {load} {} in {:.0}% of {}{}{}",
             self.unit,
             carried * 100.0,
-            sure.draws,
+            self.shares_draws(),
             self.undrawn(),
             match carried < 0.8 {
                 true => ": measure on the card before you fix them, or plan for a greater load",
