@@ -340,6 +340,7 @@ async fn converse(
             psync2: false,
             version: None,
             is_old: false,
+            was_told: None,
             wanted: Wanted::Stream,
             filter: None,
         },
@@ -592,6 +593,8 @@ impl Session {
                 Next::Replicate { asked: None }
             }
             ("INFO", _) => {
+                // A relay asks on the connection that it will follow by, and no other replica does.
+                self.introduction.was_told = Some(self.relay.current.borrow().above_changes);
                 let text = info::text(&self.relay, &words);
                 self.bulk(&text)
             }
@@ -617,7 +620,7 @@ impl Session {
             }
             ("CONFIG", _) => self.error(
                 "ERR the relay has no CONFIG and rewrites no file: it is configured by its own file, which it reads at \
-                 its start",
+                 its start and at SIGHUP",
             ),
             ("SUBSCRIBE", _) if !words.is_empty() => self.subscribe(&words),
             ("PUBLISH", _) if words.len() == 2 => {

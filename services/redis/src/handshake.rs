@@ -89,6 +89,14 @@ pub enum HandshakeError {
     Silent(Duration),
 }
 
+/// The error for an answer that a step does not have.
+fn refused(step: &'static str, reply: &Value) -> HandshakeError {
+    match reply {
+        Value::Error(text) => HandshakeError::Refused { step, reply: text.clone() },
+        other => HandshakeError::Reply { step, reply: format!("{other:?}").chars().take(80).collect() },
+    }
+}
+
 /// What the master answers to PSYNC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Psync {
@@ -216,18 +224,8 @@ impl MasterLink {
         self.reply().await
     }
 
-    /// Introduces the relay as a replica that listens on `port`, and the connection by a name.
-    pub async fn introduce(
-        &mut self,
-        master: &Master,
-        port: u16,
-        address: Option<&str>,
-        name: &str,
-    ) -> Result<(), HandshakeError> {
-        let refused = |step, reply: &Value| match reply {
-            Value::Error(text) => HandshakeError::Refused { step, reply: text.clone() },
-            other => HandshakeError::Reply { step, reply: format!("{other:?}").chars().take(80).collect() },
-        };
+    /// Shows the relay's password, and introduces the connection by a name.
+    pub async fn log_in(&mut self, master: &Master, name: &str) -> Result<(), HandshakeError> {
         match self.ask(&[b"PING"]).await? {
             Value::Simple(_) | Value::Bulk(_) => {}
             // The master wants a password first.
@@ -245,6 +243,16 @@ impl MasterLink {
         }
         // For CLIENT LIST; a user may lack the permission, and goes without a name.
         self.ask(&[b"CLIENT", b"SETNAME", name.as_bytes()]).await?;
+        Ok(())
+    }
+
+    /// Introduces the relay as a replica that listens on `port`.
+    pub async fn introduce(
+        &mut self,
+        master: &Master,
+        port: u16,
+        address: Option<&str>,
+    ) -> Result<(), HandshakeError> {
         let port = port.to_string();
         let mut steps: Vec<Vec<&[u8]>> = vec![vec![b"REPLCONF", b"listening-port", port.as_bytes()]];
         if let Some(address) = address {

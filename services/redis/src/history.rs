@@ -18,7 +18,12 @@ pub struct History {
     pub next: u64,
     /// Whether `min-replicas-to-write` is set: the server counts its replicas that live in this case alone.
     pub needs_replicas: bool,
+    /// The runs of relays that it is and follows, itself first; none of a server that is no relay.
+    pub path: Vec<String>,
 }
+
+/// So many relays one behind the other are told apart.
+const PATH: usize = 64;
 
 impl History {
     /// Reads the text of INFO; a server that leaves out what every one has says nothing of use.
@@ -39,6 +44,8 @@ impl History {
             first: first.filter(|first| *first > 0 && is_kept),
             next: u64::try_from(number("master_repl_offset")?).ok()? + 1,
             needs_replicas: field("min_slaves_good_slaves").is_some(),
+            path: field("relay_path")
+                .map_or(Vec::new(), |path| path.split(',').take(PATH).map(run).collect()),
         })
     }
 
@@ -47,6 +54,11 @@ impl History {
         let is_known = id == self.id || id == self.second_id && from <= self.second_offset;
         is_known && self.first.is_some_and(|first| (first..=self.next).contains(&from))
     }
+}
+
+/// The name of a run; it is passed on in INFO.
+fn run(text: &str) -> String {
+    text.chars().filter(char::is_ascii_alphanumeric).take(40).collect()
 }
 
 /// Which server a master is, by its answer to INFO server.
@@ -138,5 +150,9 @@ mod tests {
         assert!(!none.resumes(none.id, 300));
         assert!(History::parse(&text("min_slaves_good_slaves:0\r\n")).unwrap().needs_replicas);
         assert_eq!(History::parse("role:master\r\n"), None);
+        assert_eq!(none.path, [""; 0]);
+        let many = format!("relay_path:abc,d\u{7}e,{}\r\n", ["f"; 100].join(","));
+        let path = History::parse(&text(&many)).unwrap().path;
+        assert_eq!((&path[..3], path.len()), (&["abc", "de", "f"].map(String::from)[..], PATH));
     }
 }

@@ -104,12 +104,23 @@ fn replication(relay: &Relay, text: &mut String) {
             LinkState::Up => "up",
         },
     );
+    if let (LinkState::Down, Some(trouble)) = (current.link, &current.trouble) {
+        // A master's own words may be among it.
+        let trouble: String = trouble.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let _ = write!(text, "relay_link_error:{trouble}\r\n");
+    }
+    let path = [std::slice::from_ref(&relay.run_id), &current.above].concat().join(",");
+    let _ = write!(text, "relay_path:{path}\r\n");
     // Sentinel never promotes a replica of priority 0, and a relay has no data to serve.
     let _ = write!(
         text,
         "slave_priority:0\r\nslave_read_only:1\r\nreplica_announced:1\r\nconnected_slaves:{}\r\n",
         current.replicas.len()
     );
+    if current.needs_replicas {
+        // As the master says it, so that a relay that follows this one knows it too.
+        let _ = write!(text, "min_slaves_good_slaves:{}\r\n", current.speaking());
+    }
     for (index, replica) in current.replicas.values().enumerate() {
         let state = match replica.phase.get() {
             Phase::Waiting => "wait_bgsave",
@@ -248,6 +259,8 @@ mod tests {
             current.link = LinkState::Up;
             current.id = Some(ID.parse::<ReplicationId>().expect("an id"));
             (current.second_id, current.second_offset) = (ID.parse().expect("an id"), 77);
+            assert!(!told.contains("min_slaves"), "the master takes writes without a replica: {told}");
+            current.needs_replicas = true;
         }
         let told = text(&relay, &["replication"]);
         for line in [
@@ -257,6 +270,7 @@ mod tests {
             &format!("master_replid:{ID}"),
             &format!("master_replid2:{ID}"),
             "second_repl_offset:77",
+            "min_slaves_good_slaves:0",
         ] {
             assert!(fields(&told).contains(&line), "{line} is missing: {told}");
         }

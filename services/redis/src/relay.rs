@@ -139,6 +139,8 @@ pub struct Replica {
     pub port: u16,
     /// The user that it is.
     pub user: String,
+    /// Whether it asked which relays it would follow, which no server does.
+    pub is_relay: bool,
     /// Whether it says how far it is; who asks by SYNC does not.
     pub acknowledges: bool,
     /// The offset that it acknowledged last; 0 before the first acknowledgement of this connection.
@@ -287,6 +289,12 @@ pub struct Current {
     pub resume_at: Option<u64>,
     /// The link to it.
     pub link: LinkState,
+    /// Why there is none, where there was none last.
+    pub trouble: Option<String>,
+    /// The runs of the relays between this one and the master, the nearest first.
+    pub above: Vec<String>,
+    /// Grows with each change of these.
+    pub above_changes: u64,
     /// When something was read from it.
     pub heard: Instant,
     /// The name of the history; unknown before the first answer of a master.
@@ -372,6 +380,12 @@ impl Current {
             .asked
             .is_some_and(|(id, from)| Relay::same_history(self, id, from) && from >= self.backlog.start());
         replica.asked.is_none() && fails || !resumes && self.no_room.is_some_and(is_recent)
+    }
+
+    /// Replicas that are here, say how far they are, and do not fail to load their files.
+    pub fn speaking(&self) -> usize {
+        let speaks = |replica: &&Rc<Replica>| replica.acknowledges && replica.dropped.get().is_none();
+        self.replicas.values().filter(speaks).filter(|replica| !self.is_failing(replica)).count()
     }
 
     /// Remembers a history that was left for another at offset `end`.
@@ -479,6 +493,9 @@ impl Relay {
             histories_left: Vec::new(),
             resume_at: None,
             link: LinkState::Down,
+            trouble: None,
+            above: Vec::new(),
+            above_changes: 0,
             heard: Instant::now(),
             id: None,
             second_id: ReplicationId::NONE,
@@ -607,6 +624,20 @@ impl Relay {
         longest.is_some()
     }
 
+    /// Takes the path of the master: the relays that are between it and this one. Relays that follow this one ask again, so
+    /// that each knows all of those above it.
+    pub fn is_behind(&self, path: &[String]) {
+        let mut current = self.current.borrow_mut();
+        if current.above == path {
+            return;
+        }
+        current.above = path.to_vec();
+        current.above_changes += 1;
+        for replica in current.replicas.values().filter(|replica| replica.is_relay) {
+            replica.drop_for("the relays that it follows are others by now; it asks for them and can resume");
+        }
+    }
+
     /// Wakes replicas that wait for a change.
     pub fn tell_waiting(&self) {
         self.changed.send_modify(|count| *count += 1);
@@ -642,12 +673,17 @@ impl Relay {
             return current.replicas.is_empty()
                 && current.left.is_none_or(|left| left.elapsed() >= settings.checked.linger);
         }
-        let here = current.replicas.values().filter(|replica| !current.is_failing(replica));
         if current.link == LinkState::Up {
-            here.filter(|replica| replica.acknowledges && replica.dropped.get().is_none()).count() < quorum
+            current.speaking() < quorum
         } else {
-            here.count() == 0
+            current.replicas.values().filter(|replica| !current.is_failing(replica)).count() == 0
         }
+    }
+
+    /// Whether fewer than the quorum are here.
+    pub fn is_below_quorum(&self) -> bool {
+        let quorum = self.settings().config.acknowledge.quorum();
+        quorum.is_some_and(|quorum| self.current.borrow().speaking() < quorum)
     }
 
     /// The history goes on under another name, because a replica of the old master was promoted.
@@ -1140,6 +1176,7 @@ pub(crate) mod tests {
             address: "127.0.0.1".into(),
             port: 1,
             user: "default".into(),
+            is_relay: false,
             acknowledges,
             acknowledged: Cell::new(0),
             fsynced: Cell::new(None),

@@ -59,6 +59,8 @@ pub struct Introduction {
     pub version: Option<String>,
     /// Whether it asked by SYNC, and so expects no line before the file and says nothing of how far it is.
     pub is_old: bool,
+    /// Of one that asked which relays it would follow, what was told: as many changes of these as there were.
+    pub was_told: Option<u64>,
     /// What it is served.
     pub wanted: Wanted,
     /// The parts of the data that it wants in its file; all of them without a word on it.
@@ -88,6 +90,7 @@ impl Drop for Listed<'_> {
         }
         drop(current);
         self.relay.acknowledge.notify_one();
+        self.relay.tell_waiting();
     }
 }
 
@@ -101,6 +104,10 @@ pub async fn serve(
     if let Some(reason) = relay.is_full() {
         count(&relay.counters.refused, 1);
         write_error(&mut connection.out, &reason);
+        return connection.write().await;
+    }
+    if introduction.was_told.is_some_and(|told| told != relay.current.borrow().above_changes) {
+        write_error(&mut connection.out, "NOMASTERLINK the relay follows others by now; ask it again");
         return connection.write().await;
     }
     let replica = introduced(relay, &introduction, asked);
@@ -125,6 +132,7 @@ fn introduced(
         address: introduction.address.clone(),
         port: introduction.port,
         user: introduction.user.clone(),
+        is_relay: introduction.was_told.is_some(),
         acknowledges: !introduction.is_old,
         acknowledged: Cell::new(0),
         fsynced: Cell::new(None),

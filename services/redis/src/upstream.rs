@@ -10,7 +10,8 @@ use crate::relay::{LinkState, Phase, Relay, count};
 use crate::spool::{Spool, Stage};
 use bytes::BufMut;
 use std::cell::Cell;
-use std::future::poll_fn;
+use std::convert::Infallible;
+use std::future::{pending, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
@@ -18,7 +19,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 use tokio::io::{AsyncReadExt, AsyncWrite};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tokio::task::yield_now;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
@@ -55,6 +56,11 @@ enum LinkError {
          to go back"
     )]
     Left { id: ReplicationId, offset: u64 },
+    #[error(
+        "it follows this relay: the {length} relays of a ring have no master; name the server to relay in the configuration \
+         of one of them or by REPLICAOF"
+    )]
+    Ring { length: usize },
     #[error("it is this relay itself; name the server to relay in the configuration or by REPLICAOF")]
     Itself,
     #[error(
@@ -114,7 +120,10 @@ pub async fn follow(relay: Rc<Relay>) {
         }
         relay.tell_waiting();
         let text = format!("{error}{}", error.next_step());
-        if text != last || began.elapsed() > Duration::from_secs(5) {
+        // Of a REPLICAOF it was said, and the master that it named has not been tried yet.
+        let is_trouble = !matches!(error, LinkError::Retargeted);
+        relay.current.borrow_mut().trouble = is_trouble.then(|| text.clone());
+        if is_trouble && (text != last || began.elapsed() > Duration::from_secs(5)) {
             log::line(&format!("no link to the master {}: {text}", relay.current.borrow().master));
             last = text;
         }
@@ -160,12 +169,20 @@ fn close_unfinished(relay: &Relay) {
 
 /// Connects to the master and introduces the relay.
 async fn open(relay: &Relay, address: &str, purpose: &str) -> Result<MasterLink, LinkError> {
+    let mut link = log_in(relay, address, purpose).await?;
+    let settings = relay.settings();
+    let announced = settings.config.listen.announce_address.as_deref();
+    link.introduce(&settings.config.master, relay.port.get(), announced).await?;
+    Ok(link)
+}
+
+/// Connects to the master without a word on replication.
+async fn log_in(relay: &Relay, address: &str, purpose: &str) -> Result<MasterLink, LinkError> {
     let settings = relay.settings();
     let mut link =
         MasterLink::connect(address, settings.connector.as_ref(), settings.checked.timeout).await?;
-    let announced = settings.config.listen.announce_address.as_deref();
     let name = format!("offpath-relay:{}{purpose}", relay.port.get());
-    link.introduce(&settings.config.master, relay.port.get(), announced, &name).await?;
+    link.log_in(&settings.config.master, &name).await?;
     Ok(link)
 }
 
@@ -184,8 +201,6 @@ async fn session(relay: &Rc<Relay>, followed: &Cell<Option<Instant>>) -> Result<
         let mut current = relay.current.borrow_mut();
         (current.acknowledged, current.told_at) = (0, Instant::now());
         (current.asked_at, current.asked_fsync_at) = (None, None);
-        // As in `hold`: of one that does not say it, the safe one is taken for so.
-        current.needs_replicas = history.as_ref().is_none_or(|history| history.needs_replicas);
     }
     let answer = link.psync(from).await?;
     match answer {
@@ -233,7 +248,7 @@ async fn session(relay: &Rc<Relay>, followed: &Cell<Option<Instant>>) -> Result<
     {
         let mut current = relay.current.borrow_mut();
         current.link = LinkState::Up;
-        current.heard = Instant::now();
+        (current.heard, current.trouble) = (Instant::now(), None);
     }
     // Who waited for the file may be gone, and whoever had another history has yet to come back.
     if relay.is_alone() {
@@ -257,16 +272,17 @@ async fn hold(
         changed.borrow_and_update();
         let history = link.history().await?;
         if let Some(history) = &history {
+            refuse_ring(relay, &history.path)?;
             refuse_left(relay, history.id)?;
         }
-        let is_strict = history.as_ref().is_none_or(|history| history.needs_replicas);
+        let is_strict = note_strictness(relay, history.as_ref());
         let early = followed.map_or(Duration::ZERO, |followed| AGAIN.saturating_sub(followed.elapsed()));
         if relay.has_reason_to_follow(is_strict) && early.is_zero() {
             return Ok(history);
         }
         let was = {
             let mut current = relay.current.borrow_mut();
-            current.heard = Instant::now();
+            (current.heard, current.trouble) = (Instant::now(), None);
             std::mem::replace(&mut current.link, LinkState::Held)
         };
         if was != LinkState::Held {
@@ -287,10 +303,66 @@ async fn hold(
     }
 }
 
+/// Notes whether the master refuses writes without a replica, and says so; of one that does not say it, the safe one is
+/// taken for so.
+fn note_strictness(relay: &Relay, history: Option<&History>) -> bool {
+    let is_strict = history.is_none_or(|history| history.needs_replicas);
+    relay.current.borrow_mut().needs_replicas = is_strict;
+    is_strict
+}
+
+/// Asks a master that took writes without a replica whether it still does, beside the stream: CONFIG SET may have it refuse
+/// them, and the stream says nothing of that. It matters while fewer than the quorum are here, and while the stream that
+/// follows a file `begins` at this byte, before which the relay acknowledges by the clock; each answer allows that once.
+async fn watch(relay: &Relay, begins: Option<u64>, allowed: &Notify) -> Infallible {
+    if relay.current.borrow().needs_replicas {
+        return pending().await;
+    }
+    let mut changed = relay.changed.subscribe();
+    loop {
+        changed.borrow_and_update();
+        let begins_still = begins.is_some_and(|begins| relay.current.borrow().backlog.end() == begins);
+        if !relay.is_below_quorum() && !begins_still {
+            // The sender is the relay's own.
+            let _ = changed.changed().await;
+            continue;
+        }
+        // One that cannot be asked now may be in a second; who is gone ends the stream too.
+        if let Ok(history) = ask(relay).await {
+            if note_strictness(relay, history.as_ref()) {
+                log::line("the master refuses writes without a replica by now");
+                // What the link does for too few is another thing now.
+                relay.acknowledge.notify_one();
+                return pending().await;
+            }
+            allowed.notify_one();
+        }
+        let _ = timeout(HELD, changed.changed()).await;
+    }
+}
+
+/// Asks for the history over a connection of its own, which nobody sees for longer than that.
+async fn ask(relay: &Relay) -> Result<Option<History>, LinkError> {
+    let address = relay.current.borrow().master.clone();
+    Ok(log_in(relay, &address, ":ask").await?.history().await?)
+}
+
 /// Waits until there is nobody left to follow the master for.
 async fn alone(relay: &Relay) {
     while !relay.is_alone() {
         sleep(HELD).await;
+    }
+}
+
+/// Refuses a master that follows this relay, by whatever number of other relays, and takes note of those otherwise.
+fn refuse_ring(relay: &Relay, path: &[String]) -> Result<(), LinkError> {
+    match path.iter().position(|run| *run == relay.run_id) {
+        // Those before it are the others of the ring.
+        Some(others) => Err(LinkError::Ring { length: others + 1 }),
+        None => {
+            relay.is_behind(path);
+            Ok(())
+        }
     }
 }
 
@@ -540,6 +612,8 @@ async fn stream(
     let mut ticks = interval(Duration::from_secs(1));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut ending = relay.ending.subscribe();
+    let allowed = Notify::new();
+    let mut watched = pin!(watch(relay, follows_file.then_some(base), &allowed));
     loop {
         let read = poll_fn(|context| {
             if let Poll::Ready(Err(error)) = out.poll(&mut link, context) {
@@ -585,19 +659,20 @@ async fn stream(
                     // Nobody's word is waited for.
                     out.acknowledge(relay);
                 }
-                {
-                    let current = relay.current.borrow();
-                    if follows_file && current.backlog.end() == base && !current.needs_replicas {
-                        // The first one came before the master had noted the end of its file, and replicas that say
-                        // nothing are followed by no other. One that counts its replicas hears those that it counts.
-                        relay.replicated(&current).write(&mut out.bytes);
-                    }
-                }
                 let silent = relay.current.borrow().heard.elapsed();
                 if silent > relay.settings().checked.timeout {
                     return Err(HandshakeError::Silent(silent).into());
                 }
             }
+            () = allowed.notified() => {
+                let current = relay.current.borrow();
+                if follows_file && current.backlog.end() == base {
+                    // The first one came before the master had noted the end of its file, and replicas that say
+                    // nothing are followed by no other. One that counts its replicas hears those that it counts.
+                    relay.replicated(&current).write(&mut out.bytes);
+                }
+            }
+            never = &mut watched => match never {},
             _ = ending.wait_for(|ending| *ending) => {
                 // The last acknowledgement follows what replicas say while they take the rest.
                 return last_words(relay, &mut link, &mut out).await;

@@ -297,6 +297,83 @@ fn a_master_that_wants_replicas_is_left_with_the_last_of_them() {
     assert_same(&master, &[&replica]);
 }
 
+/// The master of a chain is known to the last of its relays for what it is.
+#[test]
+fn a_master_that_wants_replicas_is_left_by_a_chain_with_the_last_of_them() {
+    let Some(program) = redis() else { return };
+    let strict = ["--min-replicas-to-write", "1", "--min-replicas-max-lag", "3600"];
+    let master = Server::start(&program, &strict);
+    let first = Relay::start(&master.address(), "[limits]\nlinger = '3600s'\n");
+    let second = Relay::start(&first.address(), "[limits]\nlinger = '3600s'\n");
+    let mut replica = Server::start(&program, &[]);
+    replica.follow(&second.address());
+    wait_until_writes_are(true, &master, &first);
+    replica.kill();
+    let refuses = || master.client().ask(&["SET", "probe", "2"]).is_err();
+    wait_for("the refusal", Duration::from_secs(5), refuses);
+}
+
+/// What CONFIG SET has the master promise from now on holds for a relay that follows it already, too.
+#[test]
+fn a_master_that_wants_replicas_by_now_is_left_with_the_last_of_them() {
+    let Some(program) = redis() else { return };
+    for (quorum, beginning) in [(1, true), (1, false), (2, false)] {
+        let master = Server::start(&program, &["--min-replicas-max-lag", "3600"]);
+        let more = format!("[limits]\nlinger = '3600s'\n[acknowledge]\nreplicas = {quorum}\n");
+        let relay = Relay::start(&master.address(), &more);
+        let mut replicas: Vec<_> = (0..quorum).map(|_| Server::start(&program, &[])).collect();
+        replicas.iter().for_each(|replica| replica.follow(&relay.address()));
+        wait_until_online(&relay, quorum);
+        if !beginning {
+            load(&master, 1, 100);
+            assert_same(&master, &replicas.iter().collect::<Vec<_>>());
+        }
+        let mut client = master.client();
+        client.ask(&["CONFIG", "SET", "min-replicas-to-write", "1"]).unwrap();
+        client.ask(&["SET", "probe", "1"]).expect("the quorum lives");
+        // The others of a quorum stay, which is not enough.
+        replicas[0].kill();
+        let killed = Instant::now();
+        while client.ask(&["SET", "probe", "2"]).is_ok() {
+            assert!(killed.elapsed() < Duration::from_secs(5), "writes are taken: {}", relay.log());
+        }
+        println!("quorum {quorum}: refused {:?} after the end of a replica", killed.elapsed());
+        // It also may come once the replica is gone.
+        client.ask(&["CONFIG", "SET", "min-replicas-to-write", "0"]).unwrap();
+        replicas[0].restart();
+        replicas[0].follow(&relay.address());
+        wait_until_online(&relay, quorum);
+        assert_same(&master, &replicas.iter().collect::<Vec<_>>());
+        replicas[0].kill();
+        wait_for("its leave", SILENCE, || {
+            relay.number("replication", "connected_slaves") == quorum as u64 - 1
+        });
+        client.ask(&["CONFIG", "SET", "min-replicas-to-write", "1"]).unwrap();
+        wait_for("the refusal", Duration::from_secs(5), || client.ask(&["SET", "probe", "3"]).is_err());
+    }
+}
+
+/// What the relay says so that the stream behind a file begins is no sign of life.
+#[test]
+fn a_stopped_replica_does_not_live_by_the_beginning_of_the_stream() {
+    let Some(program) = redis() else { return };
+    let master = Server::start(&program, &["--repl-ping-replica-period", "3600"]);
+    let relay = Relay::start(&master.address(), "");
+    let replica = Server::start(&program, &[]);
+    replica.follow(&relay.address());
+    wait_until_online(&relay, 1);
+    let mut client = master.client();
+    for (key, value) in [("min-replicas-max-lag", "2"), ("min-replicas-to-write", "1")] {
+        client.ask(&["CONFIG", "SET", key, value]).unwrap();
+    }
+    replica.signal("-STOP");
+    // Directly it counts for 2 s more, and the master looks once a second.
+    thread::sleep(Duration::from_secs(5));
+    assert!(client.ask(&["SET", "probe", "1"]).is_err(), "{}", relay.log());
+    replica.signal("-CONT");
+    wait_until_writes_are(true, &master, &relay);
+}
+
 #[test]
 fn a_quorum_of_two_is_not_one() {
     let Some(program) = redis() else { return };
@@ -663,6 +740,75 @@ fn a_relay_does_not_follow_itself() {
     assert_eq!(master.number("stats", "sync_full"), 1, "{}", relay.log());
 }
 
+/// A ring has no master, and each relay of it would wait for the others without a word.
+#[test]
+fn relays_do_not_follow_each_other_in_a_ring() {
+    let Some(program) = redis() else { return };
+    let master = Server::start(&program, &[]);
+    load(&master, 1, 100);
+    let error = |relay: &Relay| relay.info("replication", "relay_link_error");
+    for length in [2, 3] {
+        let mut relays = vec![Relay::start(&master.address(), "")];
+        for _ in 1..length {
+            relays.push(Relay::start(&relays[relays.len() - 1].address(), ""));
+        }
+        let (first, last) = (&relays[0], &relays[length - 1]);
+        let replica = Server::start(&program, &[]);
+        replica.follow(&last.address());
+        assert_same(&master, &[&replica]);
+        let offset = replica.info("replication", "slave_repl_offset");
+        first.client().ask(&["REPLICAOF", "127.0.0.1", &last.port.to_string()]).unwrap();
+        let ring = format!("it follows this relay: the {length} relays of a ring have no master");
+        let said = || relays.iter().filter(|relay| error(relay).contains(&ring)).count();
+        wait_for("the word on the ring", SILENCE, || said() > 0);
+        assert!(relays.iter().any(|relay| relay.log().contains(&ring)));
+        thread::sleep(Duration::from_secs(3));
+        assert!(said() > 0, "it is said for as long as it is so");
+        assert_eq!(
+            replica.info("replication", "slave_repl_offset"),
+            offset,
+            "nothing came, and nothing is lost"
+        );
+        // Any of them may be led out of it.
+        let out = &relays[length / 2];
+        out.client().ask(&["REPLICAOF", "127.0.0.1", &master.port.to_string()]).unwrap();
+        load(&master, 2, 100);
+        assert_same(&master, &[&replica]);
+        assert_eq!(error(last), "");
+        let files = replica.log().matches("Full resync from master").count();
+        assert_eq!(files, 1, "{}", replica.log());
+        // The other way round is no ring: who was the last is the first, and is not refused for what was so before.
+        last.client().ask(&["REPLICAOF", "127.0.0.1", &master.port.to_string()]).unwrap();
+        first.client().ask(&["REPLICAOF", "127.0.0.1", &last.port.to_string()]).unwrap();
+        let other = Server::start(&program, &[]);
+        other.follow(&first.address());
+        load(&master, 3, 100);
+        assert_same(&master, &[&replica, &other]);
+    }
+}
+
+/// Relays that were configured as a ring say so without a replica, too.
+#[test]
+fn a_ring_of_relays_is_said_at_its_start() {
+    let ports = [free_port(), free_port(), free_port()];
+    let relays: Vec<Relay> = (0..3)
+        .map(|at| {
+            let folder = tempfile::tempdir().unwrap();
+            let (own, above) = (ports[at], ports[(at + 1) % 3]);
+            let text = format!(
+                "master = {{ address = '127.0.0.1:{above}' }}\nlisten = {{ address = '127.0.0.1:{own}' }}\n\
+                 spool = {{ directory = '{}' }}\n",
+                folder.path().display()
+            );
+            Relay::of(folder, own, &text)
+        })
+        .collect();
+    let said = |relay: &Relay| relay.info("replication", "relay_link_error");
+    wait_for("the word on the ring", SILENCE, || {
+        relays.iter().any(|relay| said(relay).contains("the 3 relays of a ring have no master"))
+    });
+}
+
 #[test]
 fn the_first_of_three_masters_does_not_get_the_replicas_back() {
     let Some(program) = redis() else { return };
@@ -740,6 +886,7 @@ fn replicaof_points_the_relay_elsewhere_where_it_may() {
     assert_same(&one, &[&replica]);
     relay.client().ask(&["REPLICAOF", "127.0.0.1", &two.port.to_string()]).unwrap();
     assert_same(&two, &[&replica]);
+    assert!(!relay.log().contains("no link to the master"), "{}", relay.log());
     let refused = relay.client().ask(&["REPLICAOF", "NO", "ONE"]).unwrap_err().to_string();
     assert!(refused.contains("cannot be a master"), "{refused}");
     let lead = |text: &str| {
