@@ -1913,7 +1913,7 @@ fn who_asks_and_does_not_read_takes_neither_memory_nor_time() {
         .collect();
     let mut client = relay.client();
     client.login(Some("watch"), "secret").unwrap();
-    let (mut longest, began) = (Duration::ZERO, Instant::now());
+    let (mut waits, began) = (Vec::new(), Instant::now());
     let mut asked = [0; OTHERS];
     while began.elapsed() < Duration::from_secs(3) {
         for (stream, asked) in others.iter_mut().zip(&mut asked) {
@@ -1921,13 +1921,16 @@ fn who_asks_and_does_not_read_takes_neither_memory_nor_time() {
         }
         let ask = Instant::now();
         assert_eq!(client.text(&["PING"]).unwrap(), "PONG");
-        longest = longest.max(ask.elapsed());
+        waits.push(ask.elapsed());
     }
+    // A busy machine lets a process wait for once; what the others ask for would come before every one of these.
+    waits.sort();
+    let usual = waits[waits.len() / 2];
     let each = (peak_memory(relay.pid()) - before) / OTHERS as u64;
     assert!(asked.iter().all(|asked| *asked > 100_000), "{asked:?}");
-    println!("{each} B each, and an answer to another after {longest:?} at most");
+    println!("{each} B each, and half of {} answers to another within {usual:?}", waits.len());
     assert!(each < 256 << 10, "{each} B each");
-    assert!(longest < Duration::from_millis(500), "another waited for {longest:?}");
+    assert!(usual < Duration::from_millis(100), "another usually waited for {usual:?}");
     // Whoever reads after all is answered everything.
     let stream = others.pop().unwrap();
     stream.set_nonblocking(false).unwrap();
