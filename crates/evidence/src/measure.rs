@@ -277,7 +277,12 @@ impl One<'_> {
         }
     }
 
-    fn number(&self, name: &str) -> Result<f64, ExperimentError> {
+    /// A number of the profile, or a product of several as in `soc.cores * soc.frequency`.
+    fn number(&self, names: &str) -> Result<f64, ExperimentError> {
+        names.split(" * ").try_fold(1.0, |product, name| Ok(product * self.one_number(name)?))
+    }
+
+    fn one_number(&self, name: &str) -> Result<f64, ExperimentError> {
         let system = self.router.system();
         let number = system.numbers.get(name).ok_or_else(|| {
             ExperimentError::Incomplete(format!("reads `{name}`, which {} does not have", system.device))

@@ -1,6 +1,6 @@
 //! Step lists as programs: checked against the system, flattened, and folded to what they demand.
 
-use crate::design::{Alternative, Design, DesignError, LONGEST, ObjectAccess, Signals, Step};
+use crate::design::{Alternative, ComputeCost, Design, DesignError, LONGEST, ObjectAccess, Signals, Step};
 use crate::estimate::Share;
 use miette::NamedSource;
 use offpath_profile::EngineWork;
@@ -555,7 +555,7 @@ impl Compiler<'_> {
 
     fn step(&mut self, step: &Step) -> Result<(), miette::Report> {
         match step {
-            Step::Compute { at, time, rests_on, span } => {
+            Step::Compute { at, cost, rests_on, span } => {
                 if self.router.machine_of(at).is_none() {
                     let known: Vec<String> =
                         self.router.system().endpoints().map(|(_, e)| e.name.clone()).collect();
@@ -566,10 +566,11 @@ impl Compiler<'_> {
                     ));
                 }
                 self.here(at, span)?;
-                self.takes(*time, span)?;
+                let time = self.cost(at, cost, span)?;
+                self.takes(time, span)?;
                 let outer = self.within.iter().map(|id| Share { id: id.clone(), share: 1.0 });
                 let rests_on = rests_on.iter().cloned().chain(outer).collect();
-                self.code.push(Instruction::Compute { time: *time, rests_on });
+                self.code.push(Instruction::Compute { time, rests_on });
             }
             Step::Wait { time, span, .. } => {
                 let Some(at) = self.at.clone() else {
@@ -671,6 +672,56 @@ impl Compiler<'_> {
             }
         }
         Ok(())
+    }
+
+    /// What computing takes on the processor that does it, by its profile where the design does not say it.
+    fn cost(&self, at: &str, cost: &ComputeCost, span: &Range<usize>) -> Result<Time, miette::Report> {
+        let processor = processor_of(at);
+        let machine = || self.router.system().endpoint(at).map(|(machine, _)| machine);
+        let ps = match cost {
+            ComputeCost::Time(time) => return Ok(*time),
+            ComputeCost::On { processor: on, time } => {
+                let found = machine().and_then(|machine| {
+                    self.router.system().endpoint(on)?;
+                    Ok(machine)
+                });
+                if let Ok(machine) = &found
+                    && !machine.endpoints.iter().any(|one| one.processor.name == *on)
+                {
+                    let own: Vec<&str> = machine.endpoints.iter().map(|one| one.name.as_str()).collect();
+                    return Err(self.error(
+                        format!("`on` names `{on}`, which is not a processor of the machine of `{at}`"),
+                        format!("name one of {}, or write what the step takes on `{at}`", own.join(", ")),
+                        span.clone(),
+                    ));
+                }
+                found.and_then(|machine| Ok(time.ps() as f64 / machine.times_as_fast(processor, on)?))
+            }
+            ComputeCost::Work { work, amount, in_bytes } => {
+                let found = machine().and_then(|machine| machine.work_cost(processor, work));
+                if let Ok(cost) = &found
+                    && cost.counts_bytes != *in_bytes
+                {
+                    let (counted, key) = match cost.counts_bytes {
+                        true => ("bytes", "bytes = \"4 KiB\""),
+                        false => ("operations", "operations = 3"),
+                    };
+                    return Err(self.error(
+                        format!("the work `{work}` is counted in {counted}"),
+                        format!("say how much of it by `{key}`"),
+                        span.clone(),
+                    ));
+                }
+                found.map(|cost| cost.unit_ps * amount)
+            }
+        };
+        match ps {
+            Ok(ps) => Ok(Time::from_ps(ps.ceil() as u64)),
+            Err(error) => {
+                let help = miette::Diagnostic::help(&error).map(|help| help.to_string()).unwrap_or_default();
+                Err(self.error(error.to_string(), help, span.clone()))
+            }
+        }
     }
 
     /// Refuses what would not fit the memories that it moves between. Every connection that a message may come

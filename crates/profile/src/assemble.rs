@@ -5,7 +5,8 @@ use crate::error::{Place, ProfileError, Source, list, suggestion};
 use crate::schema::{Blank, Component, Kind};
 use crate::{
     Cache, Category, Endpoint, Engine, EngineWork, LargeTransferLimit, Library, Link, Machine, Memory,
-    Network, Nic, Number, PacketCosts, Pcie, Problem, Processor, Reach, Switch, System, VerbCosts,
+    Network, Nic, Number, PacketCosts, Pcie, Problem, Processor, Reach, Switch, System, VerbCosts, WorkSpeed,
+    work,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -235,6 +236,16 @@ impl Plan<'_> {
         for table in processors.filter(|table| !hidden(&table.name)) {
             machine.endpoints.push(self.endpoint(table, &machine.memories, numbers)?);
         }
+        let short = |name: &str| match name.strip_prefix(&machine.prefix) {
+            Some(short) if name != machine.role => short.to_string(),
+            _ => self.host_endpoint().unwrap_or(name).to_string(),
+        };
+        let files = format!("{} with {}", self.card.source.name, self.host.source.name);
+        let made = work::other_work(&machine.endpoints, &machine.prefix, short, &files);
+        for (other_work, number) in made {
+            numbers.insert(format!("{}.{}", other_work.name, work::OTHER_WORK), Arc::new(number));
+            machine.other_work.push(other_work);
+        }
         let all: Vec<Memory> = machine.all_memories().cloned().collect();
         for Endpoint { processor, memory: own, .. } in &machine.endpoints {
             for memory in all.iter().filter(|memory| memory.name != own.name) {
@@ -331,8 +342,16 @@ impl Plan<'_> {
             fill(&mut costs, &self.full(&own.name), own, numbers);
             costs
         });
+        let works = self.of_kind(Kind::Work).filter(is_meant).map(|own| {
+            let (name, kind) = (self.full(&own.name), own.words("work").values.concat());
+            let mut speed = WorkSpeed { name: name.clone(), work: kind, ..WorkSpeed::blank() };
+            fill(&mut speed, &name, own, numbers);
+            speed
+        });
+        let works = works.collect();
         let is_host = Arc::ptr_eq(&table.source, &self.host.source);
-        let mut processor = Processor { name: name.clone(), is_host, verbs, packets, ..Processor::blank() };
+        let mut processor =
+            Processor { name: name.clone(), is_host, verbs, packets, works, ..Processor::blank() };
         let mut memory = Memory { name: name.clone(), ..Memory::blank() };
         if table.kind == Kind::Processor {
             let own = self.full(&table.words("memory").values.concat());
@@ -493,6 +512,10 @@ impl Plan<'_> {
                         ));
                     }
                 }
+                Kind::Work => {
+                    known(table.words("processor").first(), table, "processor")?;
+                    self.check_work(table)?;
+                }
                 Kind::Reach => {
                     known(table.words("processor").first(), table, "processor")?;
                     memory(table.words("memory").first(), table, "memory")?;
@@ -524,6 +547,51 @@ impl Plan<'_> {
                     }
                 }
                 _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// A kind of work is told once of a processor, by one number, and counted alike wherever it was measured.
+    fn check_work(&self, table: &Table) -> Result<(), ProfileError> {
+        let (work, processor) = (table.words("work"), table.words("processor"));
+        let counted = |table: &Table| table.numbers.contains_key("byte_rate");
+        if table.numbers.len() != 1 {
+            let keys: Vec<&str> = Kind::Work.keys().map(|key| key.name).collect();
+            return Err(structure(
+                format!(
+                    "`[{}]` has {} of the numbers that say how fast a thread does `{}`",
+                    table.name,
+                    table.numbers.len(),
+                    work.first()
+                ),
+                format!("write one of {}", list(keys.iter().copied())),
+                table.place(),
+            ));
+        }
+        let others = self.of_kind(Kind::Work).filter(|one| one.name != table.name);
+        for other in others.filter(|one| one.words("work").first() == work.first()) {
+            if self.meant(other.words("processor").first()) == self.meant(processor.first()) {
+                return Err(ProfileError::new(
+                    Problem::Duplicate {
+                        what: format!("the work `{}` of", work.first()),
+                        name: processor.first().to_string(),
+                    },
+                    format!("`[{}]` is the other; keep one of them", other.name),
+                    Some(table.words_place("work")),
+                ));
+            }
+            if counted(other) != counted(table) {
+                return Err(structure(
+                    format!(
+                        "`{}` is counted in bytes in one of `[{}]` and `[{}]`, and in operations in the other",
+                        work.first(),
+                        other.name,
+                        table.name
+                    ),
+                    "count it alike on every processor, or give one of them another name",
+                    table.words_place("work"),
+                ));
             }
         }
         Ok(())

@@ -119,6 +119,7 @@ const OTHERS: &[(&str, Kind, &[&str])] = &[
     ("dpa_to_soc", Kind::Reach, &["\"dpa\"", "\"soc\"", "[\"dpa_l1\"]", "\"soc\""]),
     ("dpa_verbs", Kind::Verbs, &["\"dpa\""]),
     ("dpa_packets", Kind::Packets, &["\"dpa\""]),
+    ("soc_md5", Kind::Work, &["\"soc\"", "\"md5\""]),
     ("regex", Kind::Engine, &["\"soc\"", "\"transform\"", "[\"soc\"]"]),
     ("ssd", Kind::Engine, &["\"soc\"", "\"store\"", "[\"soc\"]"]),
     ("large_transfers", Kind::LargeTransferLimit, &["\"*\"", "\"soc\"", "[\"read\"]"]),

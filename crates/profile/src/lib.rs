@@ -27,6 +27,7 @@ mod overlay;
 mod renamed;
 mod schema;
 mod topology;
+mod work;
 
 pub use document::{CONTROL_CHARACTER_HELP, control_character, control_character_reason};
 pub use draft::{Draft, DraftNumber, DraftPart, DraftRequest};
@@ -36,3 +37,4 @@ pub use model::*;
 pub use renamed::first_name;
 pub use schema::UnknownProvenance;
 pub use topology::{Direction, LinkHop};
+pub use work::WorkCost;

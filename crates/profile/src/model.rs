@@ -124,6 +124,8 @@ declared! {
         engines: Vec<Engine>,
         /// Limits of large transfers.
         large_transfer_limits: Vec<LargeTransferLimit>,
+        /// How work that was measured of one processor may lie on another.
+        other_work: Vec<OtherWork>,
         /// Endpoints that the card has but its mode hides; empty except in `nic` mode.
         absent: Vec<String>,
     }
@@ -198,6 +200,8 @@ declared! {
         verbs: VerbCosts,
         /// What it costs to forward packets, where that is known.
         packets: Option<PacketCosts>,
+        /// The kinds of work that were measured of it.
+        works: Vec<WorkSpeed>,
     }
     numbers {
         /// Processor cores that may issue, handle and compute.
@@ -358,6 +362,40 @@ declared! {
         byte_rate: Option<BitRate> [RATE],
         /// Packets that the NIC hands to all threads of the processor together; absent where nothing is known to bind.
         packet_rate: Option<OpRate> [OPERATIONS],
+    }
+}
+
+declared! {
+    /// What one thread of a processor gets done of one kind of work while the others run, by the one of its numbers that is written.
+    pub struct WorkSpeed {
+        /// The dotted name of the table, as in `soc_md5`.
+        name: String,
+        /// The kind of work, as designs call it.
+        work: String,
+    }
+    numbers {
+        /// Operations of it that a thread does in a second.
+        operations_per_s: Option<f64> [OPERATIONS_PER_SECOND],
+        /// Time that a thread takes for one operation of it.
+        operation_time: Option<Time> [LONG],
+        /// Bytes that a thread does it to.
+        byte_rate: Option<BitRate> [RATE],
+    }
+}
+
+declared! {
+    /// How work that was measured of one processor may lie on another, beside the kinds that were measured of both.
+    pub struct OtherWork {
+        /// The dotted name, as in `soc_beside_host`.
+        name: String,
+        /// The processor that does it.
+        processor: String,
+        /// The processor that it was measured of.
+        beside: String,
+    }
+    numbers {
+        /// How many times as fast it runs as by the geometric mean of the kinds of work that were measured of both.
+        other_work: f64 [TIMES],
     }
 }
 

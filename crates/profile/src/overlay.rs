@@ -192,6 +192,9 @@ impl System {
                 if let Some(packets) = processor.packets.as_mut().filter(|costs| costs.name == component) {
                     done |= packets.put(key, value);
                 }
+                for work in processor.works.iter_mut().filter(|work| work.name == component) {
+                    done |= work.put(key, value);
+                }
                 done |= memory.name == component && memory.put(key, value);
             }
             for part in machine.memories.iter_mut().filter(|part| part.name == component) {
@@ -209,6 +212,9 @@ impl System {
             for part in machine.large_transfer_limits.iter_mut().filter(|part| part.name == component) {
                 done |= part.put(key, value);
             }
+            for part in machine.other_work.iter_mut().filter(|part| part.name == component) {
+                done |= part.put(key, value);
+            }
         }
         done
     }
@@ -223,11 +229,13 @@ impl System {
                 .chain(machine.switches.iter().map(|part| (part.name.as_str(), Kind::Switch)))
                 .chain(machine.links.iter().map(move |part| (part.name.as_str(), link(part))))
                 .chain(machine.endpoints.iter().flat_map(|part| {
-                    let Processor { name, verbs, packets, .. } = &part.processor;
+                    let Processor { name, verbs, packets, works, .. } = &part.processor;
                     let is_alone = *name != part.memory.name;
                     let kind = if is_alone { Kind::Processor } else { Kind::Endpoint };
                     let packets = packets.iter().map(|costs| (costs.name.as_str(), Kind::Packets));
-                    [(name.as_str(), kind), (verbs.name.as_str(), Kind::Verbs)].into_iter().chain(packets)
+                    let works = works.iter().map(|work| (work.name.as_str(), Kind::Work));
+                    let own = [(name.as_str(), kind), (verbs.name.as_str(), Kind::Verbs)];
+                    own.into_iter().chain(packets).chain(works)
                 }))
                 .chain(machine.memories.iter().map(|part| (part.name.as_str(), Kind::Memory)))
                 .chain(machine.caches.iter().map(|part| (part.name.as_str(), Kind::Cache)))
@@ -239,6 +247,7 @@ impl System {
                         .iter()
                         .map(|part| (part.name.as_str(), Kind::LargeTransferLimit)),
                 )
+                .chain(machine.other_work.iter().map(|part| (part.name.as_str(), Kind::OtherWork)))
         });
         std::iter::once(("network", Kind::Network)).chain(machines)
     }

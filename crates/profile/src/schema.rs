@@ -2,8 +2,8 @@
 //! the model that it fills (`model.rs`, by [`declared`]); key, dimension, range and documentation follow from there.
 
 use crate::{
-    Cache, Engine, EngineWork, LargeTransferLimit, Link, Machine, Memory, Network, Nic, PacketCosts, Pcie,
-    Processor, Provenance, Reach, Switch, VerbCosts,
+    Cache, Engine, EngineWork, LargeTransferLimit, Link, Machine, Memory, Network, Nic, OtherWork,
+    PacketCosts, Pcie, Processor, Provenance, Reach, Switch, VerbCosts, WorkSpeed,
 };
 use offpath_quantity::{BitRate, Bytes, Dimension, Frequency, OpRate, Quantity, Time};
 
@@ -22,6 +22,9 @@ pub(crate) enum Kind {
     Reach,
     Verbs,
     Packets,
+    Work,
+    /// Made from what tables of the kind `work` say of two processors: no file holds it.
+    OtherWork,
     Engine,
     LargeTransferLimit,
     Machine,
@@ -92,6 +95,10 @@ fn sentence(lines: &[&str]) -> String {
 }
 
 pub(crate) const DELAY: Range = range(0.0, 1e12, "from 0 ns to 1 s");
+/// Work that is no part of a request, as a benchmark's operation may be, takes longer than any delay.
+pub(crate) const LONG: Range = range(1.0, 1e15, "from 1 ps to 1000 s");
+pub(crate) const OPERATIONS_PER_SECOND: Range = range(1e-3, 1e12, "from 0.001 to 1e12");
+pub(crate) const TIMES: Range = range(1e-3, 1e3, "from 0.001 to 1000");
 pub(crate) const RATE: Range = range(1e6, 1e15, "from 1 Mbit/s to 1000 Tbit/s");
 pub(crate) const OPERATIONS: Range = range(1.0, 1e12, "from 1 /s to 1000 G/s");
 pub(crate) const OPERATIONS_OR_NONE: Range = range(0.0, 1e12, "from 0 /s to 1000 G/s");
@@ -111,6 +118,7 @@ pub(crate) const OUTPUT: Range = range(0.0, 1e6, "from 0 to 1000000");
 pub(crate) const EITHER: Range = range(0.0, 1.0, "`true` or `false`");
 
 impl Kind {
+    /// Every kind that a file may hold.
     pub(crate) const ALL: &[Kind] = &[
         Kind::Nic,
         Kind::Port,
@@ -124,6 +132,7 @@ impl Kind {
         Kind::Reach,
         Kind::Verbs,
         Kind::Packets,
+        Kind::Work,
         Kind::Engine,
         Kind::LargeTransferLimit,
         Kind::Machine,
@@ -144,6 +153,8 @@ impl Kind {
             Kind::Reach => "reach",
             Kind::Verbs => "verbs",
             Kind::Packets => "packets",
+            Kind::Work => "work",
+            Kind::OtherWork => "other-work",
             Kind::Engine => "engine",
             Kind::LargeTransferLimit => "large-transfer-limit",
             Kind::Machine => "machine",
@@ -196,6 +207,8 @@ impl Kind {
             Kind::Reach => &const { [of::<Reach>()] },
             Kind::Verbs => &const { [of::<VerbCosts>()] },
             Kind::Packets => &const { [of::<PacketCosts>()] },
+            Kind::Work => &const { [of::<WorkSpeed>()] },
+            Kind::OtherWork => &const { [of::<OtherWork>()] },
             Kind::Engine => &const { [of::<Engine>()] },
             Kind::LargeTransferLimit => &const { [of::<LargeTransferLimit>()] },
             Kind::Machine => &const { [of::<Machine>()] },
@@ -233,6 +246,22 @@ impl Kind {
                         "\"soc\"",
                         "The processor that forwards them; in a device `host` is the host's.",
                     )]
+                }
+            }
+            Kind::Work => {
+                const {
+                    &[
+                        Word::one(
+                            "processor",
+                            "\"soc\"",
+                            "The processor that was measured; in a device `host` is the host's.",
+                        ),
+                        Word::one(
+                            "work",
+                            "\"md5\"",
+                            "The kind of work, as designs name it in `{ compute = \"soc\", work = \"md5\", bytes = \"4 KiB\" }`.",
+                        ),
+                    ]
                 }
             }
             Kind::Processor => {
@@ -324,6 +353,7 @@ impl Kind {
             | Kind::Endpoint
             | Kind::Memory
             | Kind::Cache
+            | Kind::OtherWork
             | Kind::Network => &[],
         }
     }
@@ -631,7 +661,7 @@ mod tests {
     /// What is not in the file stays as blank as it was, and what is there fills one field of its own.
     #[test]
     fn every_number_is_declared_with_one_sentence_and_fills_a_field_of_its_own() {
-        for kind in Kind::ALL {
+        for kind in Kind::ALL.iter().chain(&[Kind::OtherWork]) {
             let mut names = BTreeSet::new();
             for key in kind.keys() {
                 assert!(names.insert(key.name), "{} is twice in {}", key.name, kind.name());
@@ -653,6 +683,8 @@ mod tests {
                     Kind::Reach => changes(Reach::blank(), key, value),
                     Kind::Verbs => changes(VerbCosts::blank(), key, value),
                     Kind::Packets => changes(PacketCosts::blank(), key, value),
+                    Kind::Work => changes(WorkSpeed::blank(), key, value),
+                    Kind::OtherWork => changes(OtherWork::blank(), key, value),
                     Kind::Engine => changes(Engine::blank(), key, value),
                     Kind::LargeTransferLimit => changes(LargeTransferLimit::blank(), key, value),
                     Kind::Machine => changes(Machine::blank(), key, value),

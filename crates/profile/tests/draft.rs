@@ -107,6 +107,10 @@ fn a_blank_file_is_refused_with_every_number_at_once_and_loads_when_they_are_fil
             }
         };
         richer += &format!("{example}\n");
+        // Which number a kind of work has depends on what is counted, so that the file shows all as remarks.
+        if example.starts_with("work = \"md5\"") {
+            richer += "byte_rate = { value = \"8 Gbit/s\", source = \"s\", provenance = \"datasheet\" }\n";
+        }
     }
     let system = load("mine", &richer).unwrap_or_else(|error| panic!("{error:?}\n{richer}"));
     let server = system.machine("server").expect("the card's machine");

@@ -130,8 +130,8 @@ impl ReproduceAnswer {
         let rows = rows.into_iter().flatten().collect();
         let mut text = screen.table(&["rows", "within tolerance", "", "goal"], rows);
         text += &format!(
-            "\n{} rows are not modelled ({:.1}% of the scored kinds \
-             among the rows that are loaded; docs/evidence.md counts the others), {} contradict others, {} are settings of the \
+            "\n{} rows are not modelled ({:.1}% of the scored kinds; \
+             docs/evidence.md says which), {} contradict others, {} are settings of the \
              authors' experiments. Half of the 80% intervals reach a factor of {:.2} or more to either side.\n\nMedian \
              error of the {} predicted measured numbers that are no places: {:.1}%. Beside another model both \
              medians are over the rows that both answer; alike is to half a percent. Inside and reach are of 80% intervals, \

@@ -273,7 +273,7 @@ pub fn signature(alternative: &Alternative, path: &dyn Fn(&str) -> String, posti
             }
             Step::Wait { time, .. } => format!("wait {time};"),
             Step::Background { steps, .. } => format!("then[{}]", list(steps)),
-            Step::Compute { at, time, .. } => format!("{at} {time};"),
+            Step::Compute { at, cost, .. } => format!("{at} {cost:?};"),
             Step::Repeat { times, steps, .. } => format!("{times}[{}]", list(steps)),
             Step::Parallel(lists) => lists.iter().map(|steps| format!("({})", list(steps))).collect(),
             Step::Branch { probability, then, otherwise, .. } => {

@@ -121,6 +121,8 @@ impl Substitution<'_> {
         step.object = self.strings(&given.object);
         step.compute = self.strings(&given.compute);
         step.cached = self.strings(&given.cached);
+        step.on = self.strings(&given.on);
+        step.work = self.strings(&given.work);
         let numbers = [
             &mut step.bytes,
             &mut step.batch,
@@ -128,6 +130,7 @@ impl Substitution<'_> {
             &mut step.wait,
             &mut step.time,
             &mut step.rate,
+            &mut step.operations,
             &mut step.repeat,
             &mut step.probability,
         ];

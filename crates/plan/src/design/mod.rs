@@ -108,6 +108,49 @@ pub struct Signals {
     pub polled: bool,
 }
 
+/// What computing costs a core.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ComputeCost {
+    /// So long.
+    Time(Time),
+    /// So long on a processor: on another of its machine as much as that is slower or faster.
+    On {
+        /// The processor.
+        processor: String,
+        /// How long on it.
+        time: Time,
+    },
+    /// What a kind of work costs there.
+    Work {
+        /// The kind, as profiles call it.
+        work: String,
+        /// How much of it: bytes, or operations.
+        amount: f64,
+        /// Whether `amount` is bytes.
+        in_bytes: bool,
+    },
+}
+
+impl ComputeCost {
+    /// The time that the design itself says, on whichever processor.
+    pub(crate) fn said(&self) -> Option<Time> {
+        match self {
+            ComputeCost::Time(time) | ComputeCost::On { time, .. } => Some(*time),
+            ComputeCost::Work { .. } => None,
+        }
+    }
+
+    /// So many times as much.
+    fn scaled(&self, factor: f64) -> ComputeCost {
+        let mut scaled = self.clone();
+        match &mut scaled {
+            ComputeCost::Time(time) | ComputeCost::On { time, .. } => *time = time.scaled(factor),
+            ComputeCost::Work { amount, .. } => *amount *= factor,
+        }
+        scaled
+    }
+}
+
 /// One step of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
@@ -136,8 +179,8 @@ pub enum Step {
     Compute {
         /// The endpoint whose processor it is.
         at: String,
-        /// How long.
-        time: Time,
+        /// What it costs.
+        cost: ComputeCost,
         /// The estimates that the time is made of.
         rests_on: Vec<Share>,
         /// Where it stands in the file.
@@ -270,8 +313,8 @@ impl Alternative {
         fn moved(steps: &mut [Step], ratios: &BTreeMap<&str, f64>) {
             for step in steps {
                 match step {
-                    Step::Compute { time, rests_on, .. } => {
-                        *time = time.scaled(factor_of(rests_on, ratios));
+                    Step::Compute { cost, rests_on, .. } => {
+                        *cost = cost.scaled(factor_of(rests_on, ratios));
                     }
                     Step::Wait { time, rests_on, .. } => *time = time.scaled(factor_of(rests_on, ratios)),
                     Step::Repeat { steps, .. } | Step::Background { steps, .. } => moved(steps, ratios),

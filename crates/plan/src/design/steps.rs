@@ -3,10 +3,10 @@
 use super::choose::Expanded;
 use super::file::{RawAlternative, RawStep, overrides_of};
 use super::resolve::{Read, Resolver};
-use super::{Alternative, BEST, GREEDY, LONG_COMPUTE, ObjectAccess, Signals, Step};
+use super::{Alternative, BEST, ComputeCost, GREEDY, LONG_COMPUTE, ObjectAccess, Signals, Step};
 use crate::implemented::Application;
 use crate::published::{Given, is_shipped_workload};
-use offpath_quantity::Time;
+use offpath_quantity::{Dimension, Time};
 use offpath_route::{Carrier, VERBS, VerbRow};
 use offpath_workload::Workload;
 use std::collections::BTreeMap;
@@ -329,12 +329,37 @@ impl Resolver<'_> {
             });
         }
         if let Some(at) = &step.compute {
-            let (time, rests_on) = match (&step.time, &step.bytes, &step.rate) {
-                (Some(time), None, None) => {
+            let written = (&step.time, &step.bytes, &step.rate, &step.work, &step.operations);
+            let (time, rests_on) = match written {
+                (None, bytes, None, Some(work), operations) if step.on.is_none() => {
+                    let (amount, in_bytes, read) = match (bytes, operations) {
+                        (Some(bytes), None) => {
+                            let (bytes, read) = self.bytes(&format!("{id}.bytes"), bytes)?;
+                            (bytes.get() as f64, true, read)
+                        }
+                        (None, Some(operations)) => {
+                            let id = format!("{id}.operations");
+                            let read = self.number(&id, operations, Dimension::Ratio)?;
+                            (read.base, false, read)
+                        }
+                        _ => {
+                            return Err(self.error(
+                                format!("the work `{}` does not say how much of it", work.get_ref()),
+                                "add `bytes = \"4 KiB\"` where it is counted in bytes, else `operations = 3`; not both",
+                                spanned.span(),
+                            ));
+                        }
+                    };
+                    let work = work.get_ref().clone();
+                    let cost = ComputeCost::Work { work, amount, in_bytes };
+                    let rests_on = read.shares(1.0);
+                    return Ok(Step::Compute { at: at.get_ref().clone(), cost, rests_on, span: at.span() });
+                }
+                (Some(time), None, None, None, None) => {
                     let (time, read) = self.time(&format!("{id}.time"), time)?;
                     (time, read.shares(1.0))
                 }
-                (None, Some(bytes), Some(given)) => {
+                (None, Some(bytes), Some(given), None, None) => {
                     let (rate, read) = self.rate(&format!("{id}.rate"), given)?;
                     let (bytes, size) = self.bytes(&format!("{id}.bytes"), bytes)?;
                     let ps = bytes.get() as f64 * 8e12 / rate as f64;
@@ -344,13 +369,18 @@ impl Resolver<'_> {
                 }
                 _ => {
                     return Err(self.error(
-                        format!("compute at `{}` needs `time`, or `bytes` and `rate`", at.get_ref()),
-                        "as in `time = \"80 ns\"`, or `bytes = \"chunk\", rate = \"500 MB/s\"` of one core",
+                        format!("compute at `{}` needs `time`, or `bytes` and `rate`, or `work` with `bytes` or `operations`", at.get_ref()),
+                        "as in `time = \"80 ns\"`, `bytes = \"chunk\", rate = \"500 MB/s\"` of one core, or `work = \"md5\", bytes = \"chunk\"`; \
+                         `on = \"host\"` beside a time or rate says which processor's it is",
                         spanned.span(),
                     ));
                 }
             };
-            return Ok(Step::Compute { at: at.get_ref().clone(), time, rests_on, span: at.span() });
+            let cost = match &step.on {
+                None => ComputeCost::Time(time),
+                Some(on) => ComputeCost::On { processor: on.get_ref().clone(), time },
+            };
+            return Ok(Step::Compute { at: at.get_ref().clone(), cost, rests_on, span: at.span() });
         }
         if let Some(wait) = &step.wait {
             let (time, read) = self.time(&format!("{id}.wait"), wait)?;
@@ -426,7 +456,7 @@ impl Resolver<'_> {
             .iter()
             .map(|row| (row.name, step.verbs.iter().any(|(verb, _)| *verb == row.verb), keys_of(row)));
         let others: [(&str, bool, &[&str]); 7] = [
-            ("compute", step.compute.is_some(), &["time", "bytes", "rate"]),
+            ("compute", step.compute.is_some(), &["time", "bytes", "rate", "on", "work", "operations"]),
             ("wait", step.wait.is_some(), &[]),
             ("background", step.background.is_some(), &[]),
             ("repeat", step.repeat.is_some(), &["steps"]),
@@ -449,6 +479,9 @@ impl Resolver<'_> {
             ("to", span(&step.to)),
             ("time", span(&step.time)),
             ("rate", span(&step.rate)),
+            ("on", span(&step.on)),
+            ("work", span(&step.work)),
+            ("operations", span(&step.operations)),
             ("steps", list(&step.steps)),
             ("hit", list(&step.hit)),
             ("miss", list(&step.miss)),
@@ -492,9 +525,9 @@ pub(super) fn notes(alternatives: &[Alternative]) -> Vec<String> {
     pub(super) fn longest<'s>(steps: &'s [Step], found: &mut BTreeMap<&'s str, Time>) {
         for step in steps {
             match step {
-                Step::Compute { at, time, .. } if *time >= LONG_COMPUTE => {
+                Step::Compute { at, cost, .. } if cost.said().is_some_and(|time| time >= LONG_COMPUTE) => {
                     let most = found.entry(at.as_str()).or_default();
-                    *most = (*most).max(*time);
+                    *most = (*most).max(cost.said().unwrap_or_default());
                 }
                 Step::Verb { .. } | Step::Compute { .. } | Step::Wait { .. } => {}
                 Step::Repeat { steps, .. } | Step::Background { steps, .. } => longest(steps, found),

@@ -1,6 +1,6 @@
 //! Following the code of a system on the idle twin.
 
-use crate::design::{Signals, Step};
+use crate::design::{ComputeCost, Signals, Step};
 use offpath_apps::system::{AppSystem, Asked, Course, Follow, FollowedCode};
 use offpath_fabric::{Backend, Role};
 use offpath_quantity::Time;
@@ -134,7 +134,7 @@ fn steps(
             ObservedStep::Compute { endpoint, time } => {
                 steps.push(Step::Compute {
                     at: endpoint.clone(),
-                    time: *time,
+                    cost: ComputeCost::Time(*time),
                     rests_on: Vec::new(),
                     span: span.clone(),
                 });

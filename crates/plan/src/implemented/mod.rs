@@ -10,7 +10,7 @@ mod follow;
 
 pub use agreement::{Agreement, agreement};
 
-use crate::design::{Alternative, Design, Step};
+use crate::design::{Alternative, ComputeCost, Design, Step};
 use crate::estimate::Share;
 use follow::Steps;
 use offpath_apps::Shipped;
@@ -147,7 +147,10 @@ const MOVED: f64 = 0.5;
 fn attribute(steps: &mut [Step], moved: &[Step], id: &Arc<str>, factor: f64) {
     for (step, moved) in steps.iter_mut().zip(moved) {
         match (step, moved) {
-            (Step::Compute { time, rests_on, .. }, Step::Compute { time: other, .. }) if time != other => {
+            (
+                Step::Compute { cost: ComputeCost::Time(time), rests_on, .. },
+                Step::Compute { cost: ComputeCost::Time(other), .. },
+            ) if time != other => {
                 let ratio = other.ps() as f64 / time.ps() as f64;
                 let linear = (ratio - 1.0) / (factor - 1.0);
                 // What gets longer as a number falls follows its inverse.
