@@ -796,7 +796,7 @@ fn rows_move_with_the_numbers_that_name_them() {
         ("connectx6", None, true),
         ("bluefield2", Some("rack-cli"), true),
         ("bluefield2", Some("sun"), true),
-    ("bluefield2", Some("sun-regex"), true),
+        ("bluefield2", Some("sun-regex"), true),
         ("bluefield3", None, false),
         ("liquidio-cn2350", None, false),
         ("stingray", None, false),
