@@ -842,7 +842,11 @@ fn tell(
             let others: Vec<&Vec<f64>> =
                 free.iter().filter(|other| *other != index).map(|other| &slopes[other]).collect();
             let (_, left) = nearest(&others, &slopes[index], &weights);
-            1.0 / left.max(1e-9) > TOLD
+            // What a data sheet has is so, but where it is clearly less.
+            let Candidate { number, is_asked, .. } = &candidates[*index];
+            let is_of_sheet = number.low.is_none() && !is_asked;
+            let is_sheet = is_of_sheet && (best.at[*index] - logarithm(number.value)).abs() < ALONE;
+            is_sheet || 1.0 / left.max(1e-9) > TOLD
         });
         let Some(index) = vague else { break (slopes, weights) };
         if candidates[index].is_asked {
@@ -860,7 +864,9 @@ fn tell(
     // Numbers that were not needed but that the points hold where the base has them are told too.
     let (mut slopes, mut weights) = (slopes, weights);
     if candidates.iter().all(|candidate| !candidate.is_asked) {
-        let rest: Vec<usize> = moving.iter().copied().filter(|index| !free.contains(index)).collect();
+        let is_open = |index: &usize| candidates[*index].number.low.is_some();
+        let rest: Vec<usize> =
+            moving.iter().copied().filter(|index| !free.contains(index) && is_open(index)).collect();
         for index in rest {
             let columns: Vec<&Vec<f64>> = free.iter().map(|other| &slopes[other]).collect();
             let own = product(&slopes[&index], &slopes[&index], &weights).sqrt();
@@ -1146,7 +1152,8 @@ fn doubted(
         found.doubt = Some(LearntDoubt::Replaceable { by, run: menu.between(best, &first.at) });
     }
     let stated = stated(candidate);
-    let is_within = (stated.0.base()..=stated.1.base()).contains(&found.value.base());
+    // An end is no wall: as near as this is at it.
+    let is_within = (0.99 * stated.0.base()..=1.01 * stated.1.base()).contains(&found.value.base());
     if candidate.number.low.is_some() && !found.alike.is_empty() && !is_within {
         (found.low, found.high) = over((found.low, found.high), stated);
         found.doubt = Some(LearntDoubt::BeyondBase);

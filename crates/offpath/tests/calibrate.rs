@@ -78,13 +78,19 @@ fn a_card_is_learnt_written_loaded_and_laid_beside_its_log() {
     assert_eq!((tool["mtu_bytes"].as_u64(), found["mtu_bytes"].as_u64()), (Some(4096), Some(4096)));
     // The same log once more says nothing more.
     let other = path("twice.toml");
-    let twice = json(&["calibrate", &one, &one, &eight, "--base", "connectx7", "-o", &other]);
+    let learnt = |logs: &[&str], card: &str| -> serde_json::Value {
+        let found = offpath(
+            &[&["calibrate"], logs, &["--base", "connectx7", "-o", card, "--format", "json"]].concat(),
+        );
+        serde_json::from_str(&found.stdout).expect("the answer is JSON")
+    };
+    let twice = learnt(&[&one, &one, &eight], &other);
     assert_eq!(twice["numbers"], found["numbers"]);
     let aside = twice["left_aside"].as_array().expect("a list");
     assert!(aside.iter().any(|one| one["rows"] == 20), "{aside:?}");
     fs::copy(&one, path("copy.log")).expect("copied");
     let (copy, other) = (path("copy.log"), path("copied.toml"));
-    let copied = json(&["calibrate", &one, &copy, &eight, "--base", "connectx7", "-o", &other]);
+    let copied = learnt(&[&one, &copy, &eight], &other);
     assert_eq!(copied["numbers"], found["numbers"]);
     let why = copied["left_aside"][0]["why"].as_str().expect("a reason");
     assert!(why.contains("all its rows stand in") && why.contains("one.log"), "{why}");
