@@ -279,7 +279,7 @@ proptest! {
                 let names = |solution: &Solution| -> Vec<Constraint> {
                     solution.binding.iter().map(|one| one.constraint.clone()).collect()
                 };
-                prop_assert_eq!(names(&fast), names(&slow));
+                prop_assert_eq!(names(fast), names(slow));
                 for (constraint, used) in &fast.utilization {
                     let other = slow.utilization.get(constraint);
                     prop_assert!(other.is_some_and(|other| (other - used).abs() < 1e-6), "{constraint}: {used} {other:?}");
