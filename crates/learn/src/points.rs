@@ -46,6 +46,11 @@ pub struct PointCollector {
     row: Option<(String, u64)>,
 }
 
+/// A point with the side that printed it.
+type Sided = (MeasuredPoint, Option<LogSide>);
+/// Which file has a figure, and which side printed it.
+type Printed = (String, Option<LogSide>);
+
 /// Which of a row's figures is taken: the one with the most digits.
 fn rank(metric: &LogMetric) -> Option<u8> {
     match (metric.subject, metric.statistic) {
@@ -114,18 +119,18 @@ impl PointCollector {
     /// The points, and what gave none. What is said twice counts once: a row's figure is known only when the row has ended.
     pub fn finish(mut self) -> (Vec<MeasuredPoint>, Vec<LeftAside>) {
         let points = std::mem::take(&mut self.points).into_iter().zip(std::mem::take(&mut self.sides));
-        let mut files: Vec<(String, Vec<(MeasuredPoint, Option<LogSide>)>)> = Vec::new();
+        let mut files: Vec<(String, Vec<Sided>)> = Vec::new();
         for (point, side) in points {
             match files.iter_mut().find(|(name, _)| *name == point.file) {
                 Some((_, own)) => own.push((point, side)),
                 None => files.push((point.file.clone(), vec![(point, side)])),
             }
         }
-        let is_same = |one: &(MeasuredPoint, Option<LogSide>), other: &(MeasuredPoint, Option<LogSide>)| {
-            let key = |one: &(MeasuredPoint, Option<LogSide>)| (one.0.metric, one.1);
+        let is_same = |one: &Sided, other: &Sided| {
+            let key = |one: &Sided| (one.0.metric, one.1);
             one.0.run == other.0.run && one.0.measured == other.0.measured && key(one) == key(other)
         };
-        let mut known: BTreeMap<(ToolRun, u64), Vec<(String, Option<LogSide>)>> = BTreeMap::new();
+        let mut known: BTreeMap<(ToolRun, u64), Vec<Printed>> = BTreeMap::new();
         let mut kept = Vec::new();
         for (index, (_, rows)) in files.iter().enumerate() {
             // Two runs may print the same figure once; all of them are the same in a copy.

@@ -270,7 +270,7 @@ fn an_engine_whose_memories_are_hidden_reaches_none_other() {
 }
 
 /// Numbers that move no route, by the end of their names, and what they are for.
-const NOT_OF_ROUTES: [(&str, &str); 9] = [
+const NOT_OF_ROUTES: [(&str, &str); 10] = [
     (".frequency", "programs that compute in cycles, and advice that moves computing"),
     (".write_latency", "when a byte is visible to others, which its operation does not wait for"),
     ("arm.capacity", "what fits the memory, and the range of accesses that are told none"),
@@ -280,6 +280,7 @@ const NOT_OF_ROUTES: [(&str, &str); 9] = [
     ("nic.outstanding_reads", "what benchmarks print, whose queue pairs no route visits"),
     ("nic.queue_pair_request_time", "the same"),
     ("nic.queue_pair_rate", "the same"),
+    ("arm_md5.byte_rate", "programs that compute this kind of work"),
 ];
 
 /// Every number that a profile declares is read by something.
