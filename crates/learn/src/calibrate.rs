@@ -138,7 +138,7 @@ pub enum KeptReason {
     Pinned,
 }
 
-/// A number that stays as the base has it.
+/// A number that was not fitted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KeptNumber {
     /// Its name.
@@ -147,9 +147,11 @@ pub struct KeptNumber {
     pub file: String,
     /// Its key there.
     pub key: String,
-    /// What the base says; where it makes the points fit beside a number that was fitted as well as in its place, what it
-    /// is then, so that no plan carries more than was measured.
+    /// What the base says.
     pub value: Quantity,
+    /// What the card has: that, or where it makes the points fit beside a number that was fitted as well as in its place,
+    /// what it is then, so that no plan carries more than was measured.
+    pub taken: Quantity,
     /// Where it makes the points fit in place of a number that was fitted: between what the base allows, and that.
     pub replacing: Option<(Quantity, Quantity)>,
     /// Why.
@@ -162,7 +164,7 @@ impl KeptNumber {
     fn of(name: &str, number: &Number, reason: KeptReason, run: Option<String>) -> KeptNumber {
         let Number { value, file, key, .. } = number;
         let (name, file, key) = (name.to_string(), file.clone(), key.clone());
-        KeptNumber { name, file, key, value: *value, replacing: None, reason, run }
+        KeptNumber { name, file, key, value: *value, taken: *value, replacing: None, reason, run }
     }
 
     /// It makes the points fit in place of a fitted number, with this value.
@@ -961,7 +963,7 @@ fn tell(
             let mut beside = both.at.clone();
             beside[*by] = other.at[*by];
             if let Some(beside) = search.found(beside).filter(|beside| beside.cost <= best.cost + margin) {
-                kept[place].1.value = there;
+                kept[place].1.taken = there;
                 both = beside;
             }
         }

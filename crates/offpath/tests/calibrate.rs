@@ -35,6 +35,23 @@ fn said(answer: &common::Answer) -> String {
     answer.stderr.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ")
 }
 
+/// What a `calibrate` that writes a card says as JSON, held to its schema.
+fn learnt(arguments: &[&str]) -> serde_json::Value {
+    let learnt = offpath(&[arguments, &["--format", "json"]].concat());
+    assert_eq!(learnt.code, 0, "{}", learnt.stderr);
+    assert!(said(&learnt).contains("wrote"), "{}", learnt.stderr);
+    let found: serde_json::Value = serde_json::from_str(&learnt.stdout).expect("the answer is JSON");
+    check(&found, &schema("calibrate.json"), "calibrate");
+    found
+}
+
+/// How a number of a card is known, by what `device show` says.
+fn provenance(shown: &serde_json::Value, name: &str) -> String {
+    let mut numbers = shown["numbers"].as_array().expect("a list").iter();
+    let known = numbers.find(|one| one["name"] == name).unwrap_or_else(|| panic!("the card has no {name}"));
+    known["provenance"].as_str().expect("a word").to_string()
+}
+
 /// An empty folder of a test's own.
 fn folder(name: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("offpath-calibrate-{name}-{}", std::process::id()));
@@ -50,12 +67,7 @@ fn a_card_is_learnt_written_loaded_and_laid_beside_its_log() {
     fs::write(folder.join("one.log"), log(1, 300.0, 150.0)).expect("written");
     fs::write(folder.join("eight.log"), log(8, 300.0, 150.0)).expect("written");
     let (one, eight, card) = (path("one.log"), path("eight.log"), path("mycard.toml"));
-    let learnt =
-        offpath(&["calibrate", &one, &eight, "--base", "connectx7", "-o", &card, "--format", "json"]);
-    assert_eq!(learnt.code, 0, "{}", learnt.stderr);
-    assert!(said(&learnt).contains("wrote"), "{}", learnt.stderr);
-    let found: serde_json::Value = serde_json::from_str(&learnt.stdout).expect("the answer is JSON");
-    check(&found, &schema("calibrate.json"), "calibrate");
+    let found = learnt(&["calibrate", &one, &eight, "--base", "connectx7", "-o", &card]);
     let names: Vec<&str> =
         found["numbers"].as_array().expect("a list").iter().filter_map(|one| one["name"].as_str()).collect();
     assert!(names.iter().any(|name| name.ends_with("post_time")), "{names:?}");
@@ -78,19 +90,13 @@ fn a_card_is_learnt_written_loaded_and_laid_beside_its_log() {
     assert_eq!((tool["mtu_bytes"].as_u64(), found["mtu_bytes"].as_u64()), (Some(4096), Some(4096)));
     // The same log once more says nothing more.
     let other = path("twice.toml");
-    let learnt = |logs: &[&str], card: &str| -> serde_json::Value {
-        let found = offpath(
-            &[&["calibrate"], logs, &["--base", "connectx7", "-o", card, "--format", "json"]].concat(),
-        );
-        serde_json::from_str(&found.stdout).expect("the answer is JSON")
-    };
-    let twice = learnt(&[&one, &one, &eight], &other);
+    let twice = learnt(&["calibrate", &one, &one, &eight, "--base", "connectx7", "-o", &other]);
     assert_eq!(twice["numbers"], found["numbers"]);
     let aside = twice["left_aside"].as_array().expect("a list");
     assert!(aside.iter().any(|one| one["rows"] == 20), "{aside:?}");
     fs::copy(&one, path("copy.log")).expect("copied");
     let (copy, other) = (path("copy.log"), path("copied.toml"));
-    let copied = learnt(&[&one, &copy, &eight], &other);
+    let copied = learnt(&["calibrate", &one, &copy, &eight, "--base", "connectx7", "-o", &other]);
     assert_eq!(copied["numbers"], found["numbers"]);
     let why = copied["left_aside"][0]["why"].as_str().expect("a reason");
     assert!(why.contains("all its rows stand in") && why.contains("one.log"), "{why}");
@@ -118,10 +124,7 @@ fn what_fits_beyond_the_base_and_is_not_told_is_assumed() {
     fs::write(folder.join("read.log"), log_of(1, rows.map(of))).expect("written");
     let (log, card, other) = (path("read.log"), path("beyond.toml"), path("other.toml"));
     let arguments = ["calibrate", &log, "--base", "connectx7", "-o"];
-    let learnt = offpath(&[&arguments[..], &[&card, "--format", "json"]].concat());
-    assert_eq!(learnt.code, 0, "{}", learnt.stderr);
-    let found: serde_json::Value = serde_json::from_str(&learnt.stdout).expect("the answer is JSON");
-    check(&found, &schema("calibrate.json"), "calibrate");
+    let found = learnt(&[&arguments[..], &[&card]].concat());
     let numbers = found["numbers"].as_array().expect("a list");
     let beyond: Vec<&serde_json::Value> =
         numbers.iter().filter(|one| one["assumed_because"] == "beyond-base").collect();
@@ -131,13 +134,9 @@ fn what_fits_beyond_the_base_and_is_not_told_is_assumed() {
     let stands_for = beyond[0]["stands_for"].as_array().expect("a list");
     assert!(stands_for.iter().any(|name| name == "network.delay"), "{stands_for:?}");
     let shown = json(&["device", "show", &card]);
-    let of = |name: &str| -> serde_json::Value {
-        let numbers = shown["numbers"].as_array().expect("a list");
-        numbers.iter().find(|one| one["name"] == name).expect("the card has it").clone()
-    };
-    assert_eq!(of("client.pcie0.delay")["provenance"], "assumed");
+    assert_eq!(provenance(&shown, "client.pcie0.delay"), "assumed");
     for one in numbers.iter().filter(|one| one["assumed_because"].is_null()) {
-        assert_eq!(of(one["name"].as_str().expect("a name"))["provenance"], "measured-here", "{one}");
+        assert_eq!(provenance(&shown, one["name"].as_str().expect("a name")), "measured-here", "{one}");
     }
     let basis = |device: &str| {
         let found = json(&["path", device, "--path", "client-host", "--verb", "read"]);
@@ -176,10 +175,7 @@ fn a_plateau_that_may_be_either_ceilings_is_assumed_of_both() {
     .expect("written");
     let (log, card, other) = (path("one.log"), path("plateau.toml"), path("other.toml"));
     let arguments = ["calibrate", &log, "--base", "connectx7", "-o"];
-    let learnt = offpath(&[&arguments[..], &[&card, "--format", "json"]].concat());
-    assert_eq!(learnt.code, 0, "{}", learnt.stderr);
-    let found: serde_json::Value = serde_json::from_str(&learnt.stdout).expect("the answer is JSON");
-    check(&found, &schema("calibrate.json"), "calibrate");
+    let found = learnt(&[&arguments[..], &[&card]].concat());
     let numbers = found["numbers"].as_array().expect("a list");
     let replaceable: Vec<&serde_json::Value> =
         numbers.iter().filter(|one| one["assumed_because"] == "replaceable").collect();
@@ -191,8 +187,7 @@ fn a_plateau_that_may_be_either_ceilings_is_assumed_of_both() {
     let shown = json(&["device", "show", &card]);
     let both = replaceable.iter().chain(&other_ceilings).map(|one| one["name"].as_str().expect("a name"));
     for name in both {
-        let known = shown["numbers"].as_array().expect("a list").iter().find(|one| one["name"] == name);
-        assert_eq!(known.expect("the card has it")["provenance"], "assumed", "{name}");
+        assert_eq!(provenance(&shown, name), "assumed", "{name}");
     }
     // Of many queue pairs the two differ, and what is said of 1 MiB by them is nothing that was measured.
     let swept = ["path", &card, "--path", "client-host", "--verb", "read", "--size", "1MiB"];

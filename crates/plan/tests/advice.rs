@@ -305,6 +305,36 @@ fn no_computing_goes_to_a_processor_that_nothing_compares() {
     assert!(all.clone().all(|remedy| !remedy.contains("dpa")), "{:?}", found.advice);
 }
 
+/// A kind of work that was measured of both processors goes over as it is. A time that says on which one it is taken does not: what
+/// the other takes is a guess of the profiles, of which no gain would say how far it goes.
+#[test]
+fn work_goes_over_where_it_was_measured_of_both() {
+    let of = |compute: &str| {
+        let steps = format!(
+            r#"{{ send = "client-host", bytes = "64 B" }}, {{ compute = "host", {compute} }}, {{ send = "host-client", bytes = "64 B" }}"#
+        );
+        let text = one("bluefield2", "", &steps).replace("\"rack\"", "\"sun-regex\"");
+        let found = advised(&text, Depth::Every);
+        let shared = found.advice.into_iter().find(|one| one.rule == "shard-across-endpoints");
+        let silent = found.silent.into_iter().find(|one| one.rule == "shard-across-endpoints");
+        (shared.map(|one| one.diff), silent.map_or(String::new(), |one| one.reasons.concat()))
+    };
+    let (diff, _) = of(r#"work = "stress-ng-mergesort", operations = 0.00001"#);
+    let diff = diff.expect("it is measured of both");
+    assert!(diff.contains("compute = \"soc\", work = \"stress-ng-mergesort\""), "{diff}");
+    assert!(!diff.contains("soc-over-host"), "{diff}");
+    for (compute, why) in [
+        (r#"time = "3 us", on = "host""#, "was not measured of `soc`"),
+        (
+            r#"work = "regular-expressions", bytes = "4 KiB""#,
+            "the work `regular-expressions` was not measured of `soc`",
+        ),
+    ] {
+        let (diff, silent) = of(compute);
+        assert!(diff.is_none() && silent.contains(why), "{compute}: {diff:?} {silent}");
+    }
+}
+
 /// Requests that wait for 1 ms: no twin holds as many of them in flight as would fill a station.
 const MANY_WAIT: &str = r#"{ read = "client-soc", bytes = "64 B" }, { wait = "1 ms" }"#;
 

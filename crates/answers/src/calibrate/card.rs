@@ -55,7 +55,7 @@ pub(super) fn changes(learnt: &Calibration) -> Vec<ChangedNumber> {
         Some(ChangedNumber {
             file: one.file.clone(),
             key: one.key.clone(),
-            value: one.value,
+            value: one.taken,
             low,
             high,
             doubt,

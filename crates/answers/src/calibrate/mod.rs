@@ -159,6 +159,8 @@ pub struct KeptNumberAnswer {
     pub name: String,
     /// What the base says, with its unit.
     pub value: String,
+    /// What the card has: the base's value, or where it may hold beside a fitted number that it could replace, what it is then.
+    pub card_value: String,
     /// `not-seen`: no fitted point feels it; `not-needed`: points feel it, too little to tell it, and the fit did not need it;
     /// `not-told-apart`: the points move with it as with others; `pinned`.
     #[cfg_attr(test, schemars(extend("enum" = ["not-seen", "not-needed", "not-told-apart", "pinned"])))]
@@ -427,6 +429,7 @@ impl KeptNumberAnswer {
         KeptNumberAnswer {
             name: one.name.clone(),
             value: one.value.to_string(),
+            card_value: one.taken.to_string(),
             reason,
             alike,
             low: one.replacing.map(|(low, _)| low.to_string()),

@@ -60,7 +60,7 @@ impl CalibrateAnswer {
         });
         text += &screen.table(&["number", "base", "fitted", "90% interval", ""], rows.collect());
         if !self.kept.is_empty() {
-            text += &screen.heading("Numbers that stay as the base has them");
+            text += &screen.heading("Numbers that were not fitted");
             let rows = self.kept.iter().map(|one| {
                 let reason = match one.reason {
                     "not-told-apart" => format!("not told apart from {}", one.alike.join(", ")),
@@ -70,7 +70,13 @@ impl CalibrateAnswer {
                 };
                 let run = one.run.clone().unwrap_or_else(|| "-".to_string());
                 let reason = match one.low.as_ref().zip(one.high.as_ref()) {
-                    Some((low, high)) => format!("{reason}: {low} to {high}"),
+                    Some((low, high)) => {
+                        let taken = match one.card_value == one.value {
+                            true => String::new(),
+                            false => format!("; the card has {}", one.card_value),
+                        };
+                        format!("{reason}: {low} to {high}{taken}")
+                    }
                     None => reason,
                 };
                 vec![
@@ -80,7 +86,7 @@ impl CalibrateAnswer {
                     TableCell::Text(run),
                 ]
             });
-            text += &screen.table(&["number", "value", "why", "a run that tells it"], rows.collect());
+            text += &screen.table(&["number", "base", "why", "a run that tells it"], rows.collect());
         }
         text += &screen.heading("Errors, without their signs");
         let row = |what: &str, error: &ErrorAnswer| {

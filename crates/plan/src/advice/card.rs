@@ -3,7 +3,7 @@
 use super::edit::Edit;
 use super::look::{Look, PathCall, Site, call, collect, known, proposed, signature};
 use super::{AdviceRule, Level, Proposal, Proposed};
-use crate::design::{Alternative, Runs, Step};
+use crate::design::{Alternative, ComputeCost, Runs, Step};
 use crate::estimate::Written;
 use offpath_profile::{Endpoint, EngineWork};
 use offpath_quantity::{Dimension, Quantity};
@@ -176,12 +176,13 @@ fn move_background_work(look: &Look<'_>) -> Proposed {
                     without_room.insert(format!("`{operation}` of `{}`: {reason}", alternative.name));
                     continue;
                 }
-                let computes = sites.iter().any(|site| matches!(site.step, Step::Compute { .. }));
-                let slower = Slower::of(from, to);
-                if computes && slower.is_none() {
-                    without_room.insert(format!("`{operation}` of `{}`: {}", alternative.name, unknown(to)));
-                    continue;
-                }
+                let slower = match carried_over(look, &sites, from, to) {
+                    Ok(slower) => slower,
+                    Err(why) => {
+                        without_room.insert(format!("`{operation}` of `{}`: {why}", alternative.name));
+                        continue;
+                    }
+                };
                 let plain = Path { requester: to.name.clone(), responder: host.to_string(), engine: None };
                 for mover in look.engines(&plain).into_iter().chain([plain.clone()]) {
                     let Some(lines) = moved_lines(look, &sites, to, slower.as_ref(), &mover) else {
@@ -237,16 +238,47 @@ fn moved_lines(
     Some(lines)
 }
 
-/// Why computing steps do not go to a processor.
-fn unknown(to: &Endpoint) -> String {
-    format!(
-        "nothing compares the processor that computes with `{}`; write an alternative with what a step takes there",
-        to.name
-    )
+/// How the computing steps of `from` go over to `to`: those that say a time by how much slower it is, none where none does,
+/// and a kind of work that was measured of both as it is. Why they do not, where what they take there is not known.
+fn carried_over(
+    look: &Look<'_>,
+    sites: &[Site<'_>],
+    from: &Endpoint,
+    to: &Endpoint,
+) -> Result<Option<Slower>, String> {
+    let (from_name, to_name) = (&from.name, &to.name);
+    let by_own = "; write an alternative with what a step takes there";
+    let mut slower = None;
+    for site in sites {
+        let Step::Compute { at, cost, .. } = site.step else { continue };
+        match cost {
+            _ if at != from_name => {}
+            ComputeCost::Time(_) => {
+                let found = Slower::of(from, to);
+                let why =
+                    || format!("nothing compares `{from_name}`, which computes, with `{to_name}`{by_own}");
+                slower = Some(found.ok_or_else(why)?);
+            }
+            ComputeCost::On { processor, .. } if *processor == to.processor.name => {}
+            ComputeCost::On { processor, .. } => {
+                return Err(format!(
+                    "what takes so long on `{processor}` was not measured of `{to_name}`{by_own}"
+                ));
+            }
+            ComputeCost::Work { work, .. } => {
+                let machine = look.router.system().endpoint(to_name).map(|(machine, _)| machine);
+                let cost = machine.and_then(|machine| machine.work_cost(&to.processor.name, work));
+                if cost.map_or(true, |cost| cost.measured_of.is_some()) {
+                    return Err(format!("the work `{work}` was not measured of `{to_name}`{by_own}"));
+                }
+            }
+        }
+    }
+    Ok(slower)
 }
 
 /// Lets a step's keys name another endpoint, whose computing takes as much longer as `slower` says; without it no step that
-/// computes is given.
+/// says a time of its own is given.
 fn rename(step: &mut dyn TableLike, router: &Router, from: &str, to: &str, slower: Option<&Slower>) {
     if let Some((verb, path)) = super::edit::path_of(step) {
         step.insert(verb, value(renamed(router, &path, from, to)));
@@ -255,7 +287,8 @@ fn rename(step: &mut dyn TableLike, router: &Router, from: &str, to: &str, slowe
         return;
     }
     step.insert("compute", value(to));
-    let Some(slower) = slower else { return };
+    // A time that says whose it is stays that one's.
+    let Some(slower) = slower.filter(|_| !step.contains_key("on")) else { return };
     scale(step, "time", Dimension::Time, slower, 0);
     scale(step, "rate", Dimension::BitRate, slower, 1);
 }
@@ -399,12 +432,13 @@ fn shard_across_endpoints(look: &Look<'_>) -> Proposed {
                 without_room.insert(format!("objects of `{}`: {reason}", one.name));
                 continue;
             }
-            let computes = |site: &Site<'_>| matches!(site.step, Step::Compute { at, .. } if at == *from);
-            let slower = Slower::of(own, to);
-            if slower.is_none() && look.steps(one).iter().any(computes) {
-                without_room.insert(format!("`{}` is not for `{}`: {}", one.name, to.name, unknown(to)));
-                continue;
-            }
+            let slower = match carried_over(look, &look.steps(one), own, to) {
+                Ok(slower) => slower,
+                Err(why) => {
+                    without_room.insert(format!("`{}` is not for `{}`: {why}", one.name, to.name));
+                    continue;
+                }
+            };
             let remedy = format!("add `{name}`: a share of the requests and their data at `{}`", to.name);
             let ladder = look.mixed_again(remedy, |edit| {
                 edit.add_like(&one.name, &name, &format!("{}, served by {}", one.name, to.name), |step| {
@@ -458,12 +492,7 @@ fn no_nic_side_cache(look: &Look<'_>) -> Proposed {
                     if edit.keep_case(&site.at, kept[0]).is_none() {
                         edit.keep_case(&site.at, kept[1])?;
                     }
-                    let slower = Slower::of(card, host);
-                    let computes =
-                        |site: &Site<'_>| matches!(site.step, Step::Compute { at, .. } if *at == card.name);
-                    if slower.is_none() && look.steps(alternative).iter().any(computes) {
-                        return None;
-                    }
+                    let slower = carried_over(look, &sites, card, host).ok()?;
                     edit.rewrite(&alternative.name, |step| {
                         rename(step, look.router, &card.name, &host.name, slower.as_ref());
                     })?;
