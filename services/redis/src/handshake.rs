@@ -5,6 +5,7 @@
 
 use crate::config::Master;
 use crate::history::{History, ServerIdentity};
+use crate::names;
 use crate::payload::PayloadError;
 use crate::resp::{self, Limits, RespError, Value};
 use crate::tls::{Connector, Stream};
@@ -16,7 +17,6 @@ use std::str::FromStr;
 use std::time::Duration;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 /// The name of a history of writes: 40 hexadecimal digits.
@@ -156,7 +156,7 @@ impl MasterLink {
         silence: Duration,
     ) -> Result<MasterLink, HandshakeError> {
         let connecting = async {
-            let stream = TcpStream::connect(address).await?;
+            let stream = names::connect(address).await?;
             stream.set_nodelay(true)?;
             match connector {
                 None => Ok::<Stream, io::Error>(Stream::Plain(stream)),
@@ -208,7 +208,7 @@ impl MasterLink {
         loop {
             let blank = self.input.iter().take_while(|byte| **byte == b'\n').count();
             self.input.drain(..blank);
-            if let Some((value, taken)) = resp::reply(&self.input, Limits::CLIENT)? {
+            if let Some((value, taken)) = resp::reply(&self.input, Limits::REPLY)? {
                 self.input.drain(..taken);
                 return Ok(value);
             }
