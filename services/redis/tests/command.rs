@@ -198,9 +198,11 @@ fn the_replica_of_a_user_who_is_gone_does_not_wait_on() {
     let (mut stays, mut gone) = (waits("stays", "a"), waits("gone", "b"));
     fs::write(&file, &text).expect("it is written");
     running.signal("-HUP");
-    let mut rest = String::new();
+    let (told, mut rest) = (Instant::now(), String::new());
     gone.read_to_string(&mut rest).expect("the relay closes it");
     assert_eq!(rest.trim(), "");
+    // Half of `limits.timeout`, for which whoever waits would have stayed.
+    assert!(told.elapsed() < Duration::from_secs(30), "it waited for {:?}", told.elapsed());
     stays.read_line(&mut rest).expect("a sign of life");
     assert_eq!(running.end(), Some(0));
 }
