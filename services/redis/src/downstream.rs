@@ -355,6 +355,10 @@ async fn converse(
     .await
 }
 
+/// What a user does that may observe only; what is not here is for users that may replicate.
+const OBSERVES: [&str; 10] =
+    ["PING", "ECHO", "INFO", "ROLE", "WAIT", "SELECT", "CLIENT", "ACL", "CONFIG", "SUBSCRIBE"];
+
 /// What a command leads to.
 enum Next {
     /// The next command.
@@ -582,7 +586,7 @@ impl Session {
                 Next::Close
             }
             (_, None) => self.error("NOAUTH Authentication required."),
-            ("PSYNC" | "SYNC" | "REPLCONF" | "REPLICAOF" | "SLAVEOF" | "PUBLISH", Some(May::Observe)) => self.error(
+            (name, Some(May::Observe)) if !OBSERVES.contains(&name) => self.error(
                 "NOPERM this user may observe only; give it `may = \"replicate\"` in the relay's configuration",
             ),
             ("PING", _) => match words.first() {
