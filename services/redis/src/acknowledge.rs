@@ -39,15 +39,15 @@ impl Acknowledgement {
 /// The offsets at which the master has asked for an acknowledgement and got none, the first one first. Those who wait there
 /// wait for different writes, and each is answered as soon as it can be.
 #[derive(Debug, Default)]
-pub struct Asked(VecDeque<u64>);
+pub struct Questions(VecDeque<u64>);
 
-impl Asked {
+impl Questions {
     /// So many questions are remembered; where there are more, the last stands for those between.
     const MOST: usize = 1_024;
 
     /// Takes a question at `offset`.
     pub fn ask(&mut self, offset: u64) {
-        if self.0.len() == Asked::MOST {
+        if self.0.len() == Questions::MOST {
             self.0.pop_back();
         }
         self.0.push_back(offset);
@@ -397,9 +397,12 @@ mod tests {
             relay.acknowledged(&replica, offset, None);
             assert_eq!(told(&relay), said, "{offset}");
         }
-        let mut asked = Asked::default();
+        let mut asked = Questions::default();
         (0..5_000).for_each(|at| asked.ask(at));
-        assert_eq!((asked.0.len(), asked.0.front(), asked.0.back()), (Asked::MOST, Some(&0), Some(&4_999)));
+        assert_eq!(
+            (asked.0.len(), asked.0.front(), asked.0.back()),
+            (Questions::MOST, Some(&0), Some(&4_999))
+        );
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! One thread runs everything, so nothing here is locked. A replica costs its connection, a few kB and
 //! a place in the stream; the bytes themselves are kept once.
 
-use crate::acknowledge::Asked;
+use crate::acknowledge::Questions;
 use crate::backlog::Backlog;
 use crate::config::{CheckedConfig, Config, ConfigError, May};
 use crate::handshake::ReplicationId;
@@ -348,9 +348,9 @@ pub struct Current {
     /// When it was told that, or when the link began.
     pub told_at: Instant,
     /// Where the master asked for acknowledgements that it has not got.
-    pub asked: Asked,
+    pub asked: Questions,
     /// The same for what is on disk.
-    pub asked_fsync: Asked,
+    pub asked_fsync: Questions,
     /// When a replica left last.
     pub left: Option<Instant>,
     /// Whether the master has said that it refuses writes without a replica.
@@ -546,8 +546,8 @@ impl Relay {
             replicas: BTreeMap::new(),
             acknowledged: 0,
             told_at: Instant::now(),
-            asked: Asked::default(),
-            asked_fsync: Asked::default(),
+            asked: Questions::default(),
+            asked_fsync: Questions::default(),
             left: None,
             needs_replicas: false,
             clients: 0,

@@ -1,7 +1,7 @@
 //! The side of the master: the relay is one replica, with a second connection where a replica needs a
 //! file that the relay has not got.
 
-use crate::acknowledge::Asked;
+use crate::acknowledge::Questions;
 use crate::framing::{Framer, FramingError};
 use crate::handshake::{HandshakeError, MasterLink, Psync, ReplicationId};
 use crate::history::History;
@@ -212,7 +212,7 @@ async fn session(relay: &Rc<Relay>, followed: &Cell<Option<Instant>>) -> Result<
     {
         let mut current = relay.current.borrow_mut();
         (current.acknowledged, current.told_at) = (0, Instant::now());
-        (current.asked, current.asked_fsync) = (Asked::default(), Asked::default());
+        (current.asked, current.asked_fsync) = (Questions::default(), Questions::default());
     }
     let answer = link.psync(from).await?;
     match answer {
