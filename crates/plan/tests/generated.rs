@@ -8,7 +8,7 @@ mod common;
 mod generated;
 
 use common::setting;
-use generated::{Draw, edited, system};
+use generated::{Draw, HOST_WORK, WORKS, edited, system};
 use offpath_capacity::Constraint;
 use offpath_plan::check::{Chosen, Gap, settle_counting};
 use offpath_plan::planner::make_ready;
@@ -16,7 +16,7 @@ use offpath_plan::program::Instruction;
 use offpath_plan::solve::{activity, stations};
 use offpath_plan::study::{Ask, Study};
 use offpath_plan::{Basis, Changes, Design, Fold, Plan, Ranged, Ready, plan};
-use offpath_profile::{Library, SystemRequest};
+use offpath_profile::{Endpoint, Library, SystemRequest};
 use offpath_route::{Path, Router, StationKind, Verb};
 use offpath_twin::{Interval, Seed};
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,6 +39,10 @@ fn drawn() -> (u64, u64) {
 /// Steps of one request, drawn on the paths of a system.
 struct Writer<'d> {
     draw: &'d mut Draw,
+    /// Draws of their own, so that the designs of a seed are the same but for it.
+    working: Draw,
+    /// The processors that kinds of work were measured of.
+    works_at: Vec<String>,
     paths: Vec<Path>,
     /// What a processor may do beside RDMA between own memories: engines, own loads and stores, memories apart.
     beside: Vec<(String, Path, Verb)>,
@@ -63,7 +67,18 @@ impl Writer<'_> {
 
     fn compute(&mut self, at: &str) -> String {
         let time = self.time(2000);
-        format!("{{ compute = \"{at}\", time = {time} }}")
+        if !self.works_at.iter().any(|one| one == at) || !self.working.chance(30) {
+            return format!("{{ compute = \"{at}\", time = {time} }}");
+        }
+        let (work, counted) = match self.working.one_of(&WORKS) {
+            _ if self.working.chance(30) => (HOST_WORK, "byte_rate"),
+            drawn => drawn,
+        };
+        let much = match counted {
+            "byte_rate" => format!("bytes = \"{} B\"", self.working.one_of(&[16, 64, 512, 2048])),
+            _ => format!("operations = {}", self.working.one_of(&["0.5", "1", "3", "\"1 to 2\""])),
+        };
+        format!("{{ compute = \"{at}\", work = \"{work}\", {much} }}")
     }
 
     /// A step that leaves the request where it is.
@@ -223,7 +238,7 @@ impl Writer<'_> {
     }
 }
 
-fn design(draw: &mut Draw, router: &Router) -> String {
+fn design(seed: u64, draw: &mut Draw, router: &Router) -> String {
     let machines = router.system().machines.iter().enumerate();
     let machines: BTreeMap<String, usize> =
         machines.flat_map(|(index, m)| m.endpoints.iter().map(move |e| (e.name.clone(), index))).collect();
@@ -247,7 +262,12 @@ fn design(draw: &mut Draw, router: &Router) -> String {
         }
     }
     let paths = router.paths().into_iter().filter(|path| path.requester != path.responder).collect();
-    let mut writer = Writer { draw, paths, beside, machines, mtu };
+    let endpoints = router.system().machines.iter().flat_map(|machine| &machine.endpoints);
+    let has_works = |one: &&Endpoint| one.processor.works.iter().any(|kind| kind.work == WORKS[0].0);
+    let works_at = endpoints.filter(has_works);
+    let works_at = works_at.map(|one| one.name.clone()).collect();
+    let working = Draw::of(Seed::new(seed).child("work"));
+    let mut writer = Writer { draw, working, works_at, paths, beside, machines, mtu };
     let request = writer.request(initiator);
     format!(
         "[design]\nname = \"generated\"\ndevice = \"generated\"\nobjective = \"most-throughput\"\n\
@@ -428,14 +448,14 @@ fn judged(seed: u64) -> (String, Outcome) {
     let (system, _) = system("designs", seed);
     let router = Arc::new(Router::new(&system).expect("a generated system has routes"));
     let mut draw = Draw::of(Seed::new(seed).child("design"));
-    let text = design(&mut draw, &router);
+    let text = design(seed, &mut draw, &router);
     let outcome = assess(&text, &router, seed);
     (text, outcome)
 }
 
 /// Two ways of serving that nobody wrote, on the shipped card, with all that `plan` says of a design.
 fn studied(seed: u64, router: &Router) -> Result<(), String> {
-    let route_of = |name: &str| design(&mut Draw::of(Seed::new(seed).child(name)), router);
+    let route_of = |name: &str| design(seed, &mut Draw::of(Seed::new(seed).child(name)), router);
     let second = route_of("b");
     let (_, second) = second.split_once("name = \"a\"\n").expect("a design has an alternative");
     let text = format!("{}\n[[alternative]]\nname = \"b\"\n{second}", route_of("a"));
@@ -529,7 +549,7 @@ fn generated_designs_are_refused_or_run_at_their_plan() {
             });
         }
     });
-    let (mut planned, mut unsettled, mut gaps, mut wrong) = (0, 0, 0, Vec::new());
+    let (mut planned, mut unsettled, mut gaps, mut work, mut wrong) = (0, 0, 0, 0, Vec::new());
     let mut refusals = BTreeMap::<String, u32>::new();
     let mut least = f64::INFINITY;
     for (seed, judged) in found.into_inner().expect("no holder panics") {
@@ -537,8 +557,9 @@ fn generated_designs_are_refused_or_run_at_their_plan() {
             Err(_) => wrong.push(format!("design {seed} panics")),
             Ok((text, Outcome::Wrong(why))) => wrong.push(format!("design {seed}: {why}\n{text}")),
             Ok((_, Outcome::Refused(why))) => *refusals.entry(kind_of(&why)).or_default() += 1,
-            Ok((_, Outcome::Planned(one))) => {
+            Ok((text, Outcome::Planned(one))) => {
                 planned += 1;
+                work += u32::from(text.contains("work = "));
                 unsettled += u32::from(!one.has_settled);
                 match one.gap {
                     Some(_) => gaps += 1,
@@ -550,10 +571,11 @@ fn generated_designs_are_refused_or_run_at_their_plan() {
     refusals.iter().for_each(|(why, times)| println!("refused {times} times: {why}"));
     let count = seeds.len();
     println!(
-        "{count} designs: {planned} planned, {unsettled} of them not settled, {gaps} with a gap; \
+        "{count} designs: {planned} planned, {unsettled} of them not settled, {gaps} with a gap, {work} with kinds of work; \
          of the others the least carries {least:.3} of its plan"
     );
     assert!(wrong.is_empty(), "{} of {count}:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(work > 0, "kinds of work are drawn");
     assert!(planned * 2 > count, "most are ordinary: {planned} of {count} are planned");
 }
 

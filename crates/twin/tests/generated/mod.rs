@@ -59,6 +59,32 @@ fn link(text: &mut String, draw: &mut Draw, name: &str, between: [&str; 2], wire
     }
 }
 
+/// Kinds of work that are measured of every processor, in the unit that each is counted by.
+pub const WORKS: [(&str, &str); 3] =
+    [("words", "operations_per_s"), ("trees", "operation_time"), ("digests", "byte_rate")];
+
+/// The kind that was measured of the host alone: what others take for it follows from the three.
+pub const HOST_WORK: &str = "patterns";
+
+/// What a processor does of each kind.
+fn works(text: &mut String, draw: &mut Draw, processor: &str) {
+    let of_host = (processor == "host").then_some((HOST_WORK, "byte_rate"));
+    for (work, key) in WORKS.into_iter().chain(of_host) {
+        let _ = writeln!(
+            text,
+            "[{processor}_{work}]\nkind = \"work\"\nprocessor = \"{processor}\"\nwork = \"{work}\""
+        );
+        match key {
+            "operation_time" => number(text, key, draw.within(100, 2_000), "ns"),
+            "byte_rate" => number(text, key, draw.within(1, 40), "Gbit/s"),
+            _ => {
+                let rate = draw.within(500, 10_000) * 1_000;
+                let _ = writeln!(text, "{key} = {{ value = {rate}, {ORIGIN} }}");
+            }
+        }
+    }
+}
+
 fn endpoint(text: &mut String, draw: &mut Draw, name: &str) {
     let _ = writeln!(text, "[{name}]\nkind = \"endpoint\"");
     count(text, "cores", draw.within(1, 32));
@@ -198,7 +224,7 @@ fn nodes(text: &mut String, draw: &mut Draw, at: &str, socs: &[String]) {
 }
 
 /// A device file that holds its testbed, and the host file beside it.
-fn profile(draw: &mut Draw, reserve: &mut Draw, beside: &mut Draw) -> (String, String) {
+fn profile(draw: &mut Draw, reserve: &mut Draw, beside: &mut Draw, working: &mut Draw) -> (String, String) {
     let socs: Vec<String> = (0..draw.within(0, 3)).map(|i| format!("soc{i}")).collect();
     let switches: Vec<String> = (0..draw.within(1, 2)).map(|i| format!("switch{i}")).collect();
     let nearby = |draw: &mut Draw, switches: &[String]| {
@@ -242,6 +268,7 @@ fn profile(draw: &mut Draw, reserve: &mut Draw, beside: &mut Draw) -> (String, S
         link(&mut text, draw, &format!("{soc}_lane"), [&at, soc], wire);
         endpoint(&mut text, draw, soc);
         verbs(&mut text, draw, soc);
+        works(&mut text, working, soc);
     }
     verbs(&mut text, draw, "host");
     if mode != "nic" && draw.chance(70) {
@@ -271,6 +298,7 @@ fn profile(draw: &mut Draw, reserve: &mut Draw, beside: &mut Draw) -> (String, S
     let mut host = "[host_profile]\nname = \"host\"\ndescription = \"generated\"\n".to_string();
     link(&mut host, draw, "slot", ["card", "host"], false);
     endpoint(&mut host, draw, "host");
+    works(&mut host, working, "host");
     (text, host)
 }
 
@@ -285,7 +313,8 @@ pub fn edited(test: &str, seed: u64, edit: &dyn Fn(&str) -> String) -> (System, 
     let mut draw = Draw::of(Seed::new(seed).child("profile"));
     let mut reserve = Draw::of(Seed::new(seed).child("reserve"));
     let mut beside = Draw::of(Seed::new(seed).child("beside"));
-    let (device, host) = profile(&mut draw, &mut reserve, &mut beside);
+    let mut working = Draw::of(Seed::new(seed).child("works"));
+    let (device, host) = profile(&mut draw, &mut reserve, &mut beside, &mut working);
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"))
         .join(format!("{test}-{seed}-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();

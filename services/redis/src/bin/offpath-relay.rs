@@ -3,8 +3,8 @@
 use clap::Parser;
 use miette::Diagnostic;
 use offpath_redis::config::{Acknowledge, Config, ConfigError, User};
-use offpath_redis::descriptors;
 use offpath_redis::relay::{self, RelayError};
+use offpath_redis::{descriptors, log};
 use offpath_terminal::failure::{BAD_INPUT, Failure};
 use offpath_terminal::output::{OutputOptions, tell};
 use std::os::unix::net::UnixDatagram;
@@ -166,9 +166,11 @@ fn main() -> ExitCode {
     if let Err(error) = relay::hold_hangups() {
         tell(&format!("SIGHUP ends this relay until it has started: {error}"));
     }
-    offpath_terminal::program(
+    let ended = offpath_terminal::program(
         "offpath-relay",
         |options: &Options| options.output.color,
         |options| run(&options),
-    )
+    );
+    log::flush();
+    ended
 }
