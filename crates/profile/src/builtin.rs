@@ -34,6 +34,7 @@ pub(crate) const FILES: &[(Category, &str, &str, &str)] = &[
     file!(Testbed, "testbeds", "nvme"),
     file!(Testbed, "testbeds", "rack"),
     file!(Testbed, "testbeds", "rack-cli"),
+    file!(Testbed, "testbeds", "rack-pair"),
     file!(Testbed, "testbeds", "sun"),
     file!(Testbed, "testbeds", "sun-regex"),
     file!(Overlay, "overlays", "cxl-host-dma"),

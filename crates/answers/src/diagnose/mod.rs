@@ -207,6 +207,23 @@ pub fn diagnose(request: &DiagnoseRequest) -> Result<DiagnoseAnswer, Failure> {
     Ok(DiagnoseAnswer::of(&system, path, found, request.least_share))
 }
 
+/// That the ends of a path have ports of different rates, which the slower one of both bounds: a benchmark mostly runs between
+/// two machines with the same card.
+fn unlike_ends(system: &System, path: &str) -> Option<String> {
+    let path: offpath_route::Path = path.parse().ok()?;
+    let [from, to] = [&path.requester, &path.responder].map(|name| {
+        system.endpoint(name).ok().map(|(machine, _)| (name, machine.nic.port_rate))
+    });
+    let ((from, sends), (to, receives)) = (from?, to?);
+    (sends != receives).then(|| {
+        format!(
+            "taken to run from `{from}`, whose port carries {sends}, to `{to}`, whose port carries {receives}, as in the \
+             testbed `{}`: where both ends have the same card, name one of two such machines by `--testbed`, as `rack-pair`",
+            system.testbed
+        )
+    })
+}
+
 /// From the client to the host of the machine that carries the card.
 fn usual_path(system: &System, router: &Router) -> Result<String, Failure> {
     let server = system.machines.iter().find(|machine| machine.prefix.is_empty());
@@ -232,6 +249,8 @@ impl DiagnoseAnswer {
     fn of(system: &System, path: String, found: Diagnosis, least_share: Option<f64>) -> DiagnoseAnswer {
         let reaching =
             least_share.map(|least| found.points.iter().filter(|point| point.share >= least).count() as u64);
+        let mut assumed = found.assumed;
+        assumed.extend(unlike_ends(system, &path));
         let guessed = system.numbers.values().filter(|number| number.provenance.is_guess()).count() as u64;
         DiagnoseAnswer {
             schema_version: SCHEMA_VERSION,
@@ -248,7 +267,7 @@ impl DiagnoseAnswer {
             causes: found.groups.iter().map(CauseGroupAnswer::of).collect(),
             explained_together_share: found.explained_together,
             questions: found.questions.iter().map(QuestionAnswer::of).collect(),
-            assumed: found.assumed,
+            assumed,
             skipped: found.skipped.into_iter().map(|(why, count)| SkippedAnswer { count, why }).collect(),
         }
     }
