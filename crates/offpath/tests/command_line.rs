@@ -1496,6 +1496,8 @@ fn a_new_device_is_blank_or_carried_over_and_plans_as_a_guess() {
 fn help_teaches_by_example_and_shells_complete() {
     for command in [
         &["plan"][..],
+        &["compare"],
+        &["whatif"],
         &["path"],
         &["device", "list"],
         &["device", "show"],

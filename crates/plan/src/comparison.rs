@@ -273,7 +273,8 @@ impl Comparison {
         let mut prefers = BTreeMap::new();
         for entrant in ask.entrants {
             // A change that frees cores would else be told by a deployment with fewer of them.
-            let entrant = Entrant { prefers: prefers.clone(), ..entrant.clone() };
+            let mut entrant = entrant.clone();
+            entrant.prefers.extend(prefers.clone());
             let (contender, own) = on_device(ask, &entrant)?;
             if let (true, Some(search)) = (ask.beside_first && contenders.is_empty(), deployed(&own)) {
                 prefers = search;

@@ -419,7 +419,7 @@ impl CompareAnswer {
 }
 
 /// What a device's own plan warns of.
-fn cautions(one: &Contender) -> Vec<String> {
+pub(crate) fn cautions(one: &Contender) -> Vec<String> {
     let Ok(own) = &one.outcome else { return Vec::new() };
     let plan = &own.checked.plan;
     // As `plan` says it: where it is a tenth of the latency or more.

@@ -3,6 +3,7 @@
 mod text;
 
 use crate::choices::{ChoicesAnswer, LeftOutAnswer};
+use crate::compare::cautions;
 use crate::figures::{Goal, Throughput, Unit};
 use crate::plan::{changes_arguments, unplanned};
 use crate::system::SystemAnswer;
@@ -346,7 +347,14 @@ impl WhatIfAnswer {
             draws: offpath_plan::sample::DRAWS,
             changes: study.tried.iter().map(|one| TriedAnswer::of(study, one, unit, goal)).collect(),
             left_out: LeftOutAnswer::all(&card.left_out),
-            notes: design.warnings.iter().chain(&comparison.notes).cloned().collect(),
+            notes: design
+                .warnings
+                .iter()
+                .cloned()
+                .chain(card.system.mode_note().map(str::to_string))
+                .chain(cautions(card))
+                .chain(comparison.notes.iter().cloned())
+                .collect(),
         }
     }
 }
