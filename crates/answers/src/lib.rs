@@ -33,6 +33,7 @@ pub mod sweep;
 pub mod system;
 pub mod tool;
 pub mod torture;
+pub mod whatif;
 
 pub use advice::{AdviceAnswer, BringsAnswer, BunchedAnswer, FullestAnswer, GainAnswer};
 pub use by_name::ByName;
@@ -55,6 +56,7 @@ pub use reproduce::reproduce;
 pub use sweep::sweep;
 pub use tool::tool;
 pub use torture::torture;
+pub use whatif::whatif;
 
 use offpath_plan::Setting;
 

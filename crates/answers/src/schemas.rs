@@ -16,6 +16,7 @@ use crate::reproduce::{BesideAnswer, ReproduceAnswer};
 use crate::sweep::SweepAnswer;
 use crate::tool::ToolAnswer;
 use crate::torture::TortureAnswer;
+use crate::whatif::WhatIfAnswer;
 use offpath_apps::Shipped;
 use offpath_apps::system::Registry;
 use offpath_route::VERBS;
@@ -115,6 +116,7 @@ fn schemas_follow_from_the_types() {
     let all = [
         ("plan.json", schema::<PlanAnswer>("offpath plan DESIGN --format json")),
         ("check.json", schema::<CheckAnswer>("offpath check DESIGN --format json")),
+        ("whatif.json", schema::<WhatIfAnswer>("offpath whatif DESIGN --format json")),
         (
             "compare.json",
             schema::<CompareAnswer>("offpath compare DESIGN --device DEVICE,DEVICE --format json"),

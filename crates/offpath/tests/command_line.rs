@@ -307,6 +307,41 @@ fn devices_are_compared() {
     }
 }
 
+/// Suggestions and a change of one's own stand in one table, each as a plan with it has it.
+#[test]
+fn a_card_is_tried_with_changes() {
+    let asked = ["whatif", STORE, "--set", "nic.inflight_slots=284"];
+    insta::assert_snapshot!("whatif", answer(&asked));
+    let report = json(&asked);
+    check(&report, &schema("whatif.json"), "whatif.json");
+    let change = |name: &str| {
+        let changes = report["changes"].as_array().expect("changes");
+        changes.iter().find(|one| one["name"] == name).unwrap_or_else(|| panic!("{name} is tried")).clone()
+    };
+    assert_eq!(change("dpa-cache")["effect"], "not-applicable");
+    assert!(change("dpa-cache")["because"].as_str().expect("why").contains("dpa_l1.latency"));
+    assert_eq!(change("cxl-host-dma")["effect"], "not-used", "no step uses the engine");
+    let over = &change("cxl-host-dma")["over_now"];
+    for key in ["gain_percent", "gain_percent_low_80", "gain_percent_high_80", "better_in_share_of_draws"] {
+        assert_eq!(over[key].as_f64(), Some(0.0), "{key}");
+    }
+    let rate = |of: &Value| of["throughput_mreq_per_s"].as_f64().expect("a rate");
+    let plan = |more: &[&str]| rate(&json(&[&["plan", STORE], more].concat())["optimal"]);
+    let (now, then) = (plan(&[]), plan(&["--set", "nic.inflight_slots=284"]));
+    let own = change("nic.inflight_slots=284");
+    assert_eq!((rate(&report["now"]), rate(&own["then"])), (now, then), "as plans by hand have it");
+    let gain = own["over_now"]["gain_percent"].as_f64().expect("a gain");
+    assert!((gain - (then / now - 1.0) * 100.0).abs() < 0.1, "{gain}");
+    for (more, words) in [
+        (["--overlay", "dpa-cache"], "dpa_l1.latency"),
+        (["--overlay", "no-such-overlay"], "no-such-overlay"),
+        (["--set", "soc.pcie_mtus=512B"], "soc.pcie_mtus"),
+    ] {
+        let refused = offpath(&[&["whatif", STORE][..], &more[..]].concat());
+        assert!(refused.code == 2 && refused.stderr.contains(words), "{more:?}: {}", refused.stderr);
+    }
+}
+
 /// A store with three mistakes, and one whose best mix has none.
 const MISTAKES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../designs/three-mistakes.toml");
 

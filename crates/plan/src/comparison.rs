@@ -1,8 +1,9 @@
 //! One design on several devices: what each gives at its own best mix, and in which of the draws of the numbers that they
-//! share each is the best.
+//! share each is the best. The same of one device as it is and with changes of it, each of which is an entrant too.
 //!
-//! Every device's figures are those of its own plan. A second joint sample, over the numbers of all devices at once, tells
-//! them apart: a number that two of them have from one place is drawn once for both, and so is what the design says.
+//! Every entrant's figures are those of its own plan. A second joint sample, over the numbers of all at once, tells
+//! them apart: a number that two of them have from one place is drawn once for both, and so is what the design says. What
+//! an overlay makes a multiple of a number is drawn with that number.
 
 use crate::check::{self, CheckedPlan, Chosen, Settled, plan_and_check};
 use crate::choices::{self, Margin, Search, margins, search};
@@ -33,10 +34,42 @@ pub struct CompareAsk<'a> {
     pub changes: &'a Changes,
     /// What is changed in the systems.
     pub setting: &'a Setting,
-    /// The devices, by name or file.
-    pub devices: &'a [String],
+    /// What is compared.
+    pub entrants: &'a [Entrant],
+    /// Whether the others are compared with the first of them, a device as it is beside changes of it. Of deployments that
+    /// are as good to a hundredth they then take that of the first.
+    pub beside_first: bool,
     /// The seed of every draw.
     pub seed: Seed,
+}
+
+/// One of what is compared: a device, with what is changed in it alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entrant {
+    /// What it is called.
+    pub name: String,
+    /// The device, by name or file.
+    pub device: String,
+    /// Overlays that it has beside those of all entrants.
+    pub overlays: Vec<String>,
+    /// Settings that it has beside those of all.
+    pub settings: Vec<String>,
+    /// By choice of the whole deployment, the value that is taken where no other is better by a hundredth; of the others the
+    /// first listed is.
+    pub prefers: BTreeMap<String, String>,
+}
+
+impl Entrant {
+    /// A device as it is.
+    pub fn device(device: &str) -> Entrant {
+        Entrant {
+            name: device.to_string(),
+            device: device.to_string(),
+            overlays: Vec::new(),
+            settings: Vec::new(),
+            prefers: BTreeMap::new(),
+        }
+    }
 }
 
 /// A design on several devices.
@@ -133,6 +166,23 @@ pub struct DeviceRatio {
     pub better_in: f64,
     /// Cores of the host that it frees.
     pub freed_cores: Ranged,
+    /// Both over the draws alone, without what past predictions of ratios were wrong by.
+    pub drawn: DrawnRatio,
+}
+
+/// An entrant beside the reference in the draws alone: what both share cancels.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DrawnRatio {
+    /// Its worth over the reference's, where both have one.
+    pub worth: Option<Ranged>,
+    /// Its mean unloaded latency over the reference's.
+    pub latency: Option<Ranged>,
+    /// In which share of the draws that count it is better by a hundredth.
+    pub better_in: f64,
+    /// In which share of them the reference is.
+    pub worse_in: f64,
+    /// Whether worth, latency and the host's time are the very same at the numbers as they are and in each draw.
+    pub is_same: bool,
 }
 
 /// A number at an end of whose interval another device is the best.
@@ -175,12 +225,13 @@ struct Runner {
     open: Vec<Mechanism>,
 }
 
-/// The numbers of all devices, and by which of them each device's own goes.
-struct Shared {
+/// The numbers of all entrants, and by which of them each one's own goes.
+struct Shared<'a> {
     factors: Vec<Factor>,
+    systems: Vec<&'a System>,
 }
 
-impl Shared {
+impl Shared<'_> {
     /// The factor of a device, by the number's first name there; an estimate of the design goes by its own name.
     fn of(&self, device: usize, own: &Factor) -> Option<&Factor> {
         let first = own.names(0).first();
@@ -190,9 +241,23 @@ impl Shared {
         }
     }
 
-    /// By which name a device's number is drawn.
+    /// By which name a device's number is drawn: a multiple of a number by that one's, so that it is the multiple in every
+    /// draw.
     fn drawn_as(&self, device: usize, own: &Factor) -> String {
-        self.of(device, own).map_or_else(|| format!("{device}:{}", own.id), |shared| shared.id.clone())
+        let shared = self.multiplied(device, own).or_else(|| self.of(device, own));
+        shared.map_or_else(|| format!("{device}:{}", own.id), |shared| shared.id.clone())
+    }
+
+    /// The factor of the number that a number of an entrant is a multiple of: its own, or where it is the multiple that
+    /// stands under that name, the one of the device as another entrant has it.
+    fn multiplied(&self, entrant: usize, own: &Factor) -> Option<&Factor> {
+        let number = |at: usize, name: &str| self.systems[at].numbers.get(name);
+        let of = number(entrant, own.names(0).first()?)?.multiple_of.as_ref()?;
+        let is_alike = |at: &usize| self.systems[*at].device == self.systems[entrant].device;
+        let places = std::iter::once(entrant).chain((0..self.systems.len()).filter(is_alike));
+        let mut plain = places.filter(|at| number(*at, of).is_some_and(|of| of.multiple_of.is_none()));
+        let at = plain.next()?;
+        self.factors.iter().find(|factor| factor.names(at).contains(of))
     }
 }
 
@@ -205,8 +270,14 @@ impl Comparison {
     pub fn of(ask: &CompareAsk<'_>) -> Result<Comparison, miette::Report> {
         let mut contenders = Vec::new();
         let mut prepared = Vec::new();
-        for device in ask.devices {
-            let (contender, own) = on_device(ask, device)?;
+        let mut prefers = BTreeMap::new();
+        for entrant in ask.entrants {
+            // A change that frees cores would else be told by a deployment with fewer of them.
+            let entrant = Entrant { prefers: prefers.clone(), ..entrant.clone() };
+            let (contender, own) = on_device(ask, &entrant)?;
+            if let (true, Some(search)) = (ask.beside_first && contenders.is_empty(), deployed(&own)) {
+                prefers = search;
+            }
             contenders.push(contender);
             prepared.push(own);
         }
@@ -242,6 +313,12 @@ impl Comparison {
     }
 }
 
+/// The values that an entrant takes of choices of the whole deployment.
+fn deployed(own: &Option<OnDevice>) -> Option<BTreeMap<String, String>> {
+    let taken = own.as_ref()?.search.as_ref()?.for_all.iter();
+    Some(taken.filter_map(|one| Some((one.choice.clone(), one.taken.first()?.clone()))).collect())
+}
+
 /// What a device has that settings may speak of.
 struct Has {
     components: BTreeSet<String>,
@@ -260,10 +337,10 @@ impl Has {
 /// The setting as one device takes it, and what the device has.
 fn setting_of(
     ask: &CompareAsk<'_>,
-    device: &str,
+    entrant: &Entrant,
     testbed: Option<&str>,
 ) -> Result<(Setting, Has), miette::Report> {
-    let library = &ask.setting.library;
+    let (library, device) = (&ask.setting.library, entrant.device.as_str());
     let bare = library.load(&SystemRequest { device, testbed, ..SystemRequest::default() })?;
     let components = bare.numbers.keys().filter_map(|name| Some(name.rsplit_once('.')?.0.to_string()));
     let is_plain = bare.mode == "nic" && bare.machine("server").is_ok_and(|server| server.absent.is_empty());
@@ -280,7 +357,9 @@ fn setting_of(
             overlays.push(overlay);
         }
     }
-    setting.overlays = overlays;
+    // What is changed in it alone is for it to refuse.
+    setting.overlays = [overlays, entrant.overlays.clone()].concat();
+    setting.settings.extend(entrant.settings.iter().cloned());
     Ok((setting, has))
 }
 
@@ -317,24 +396,11 @@ pub struct OnDevice {
 /// Where the design or a profile is refused.
 pub fn on_device(
     ask: &CompareAsk<'_>,
-    device: &str,
+    entrant: &Entrant,
 ) -> Result<(Contender, Option<OnDevice>), miette::Report> {
-    // Where nothing is named all stand where the design's own device does.
-    let own = match ask.setting.library.brings_testbed(&ask.design.device)? {
-        true => ask.design.device.clone(),
-        false => {
-            let request = SystemRequest { device: &ask.design.device, ..SystemRequest::default() };
-            ask.setting.library.load(&request)?.testbed
-        }
-    };
-    let testbeds: Vec<Option<&str>> = match (&ask.setting.testbed, &ask.design.testbed) {
-        (Some(asked), _) => vec![Some(asked)],
-        (None, Some(own)) => vec![Some(own), None],
-        (None, None) => vec![Some(&own), None],
-    };
     let mut first = None;
-    for (index, testbed) in testbeds.into_iter().enumerate() {
-        let tried = contender_in(ask, device, testbed);
+    for (index, testbed) in testbeds(ask)?.iter().map(Option::as_deref).enumerate() {
+        let tried = contender_in(ask, entrant, testbed);
         match tried {
             Ok((mut contender, own)) => {
                 contender.other_testbed = index > 0;
@@ -351,14 +417,47 @@ pub fn on_device(
     first.unwrap_or_else(|| unreachable!("one testbed was tried at least"))
 }
 
+/// The testbeds that an entrant may stand in, none for its own: where nothing is named all stand where the design's own
+/// device does.
+fn testbeds(ask: &CompareAsk<'_>) -> Result<Vec<Option<String>>, miette::Report> {
+    if let Some(asked) = &ask.setting.testbed {
+        return Ok(vec![Some(asked.clone())]);
+    }
+    let own = match (&ask.design.testbed, ask.setting.library.brings_testbed(&ask.design.device)?) {
+        (Some(named), _) => named.clone(),
+        (None, true) => ask.design.device.clone(),
+        (None, false) => {
+            let request = SystemRequest { device: &ask.design.device, ..SystemRequest::default() };
+            ask.setting.library.load(&request)?.testbed
+        }
+    };
+    Ok(vec![Some(own), None])
+}
+
+/// The system of an entrant, in the first testbed that it fits.
+///
+/// # Errors
+/// Where the design or a profile is refused, and where what is changed in the entrant speaks of what it does not have.
+pub(crate) fn system_of(ask: &CompareAsk<'_>, entrant: &Entrant) -> Result<System, miette::Report> {
+    let in_testbed = |testbed: Option<&str>| {
+        let changes = Changes { device: Some(entrant.device.clone()), ..ask.changes.clone() };
+        let (setting, has) = setting_of(ask, entrant, testbed)?;
+        setting.system(&as_run(ask.design.changed(&changes)?, testbed, &has), &entrant.device)
+    };
+    let mut tried = testbeds(ask)?.into_iter().map(|testbed| in_testbed(testbed.as_deref()));
+    let first = tried.next().unwrap_or_else(|| unreachable!("one testbed was tried at least"));
+    first.or_else(|error| tried.find_map(Result::ok).ok_or(error))
+}
+
 fn contender_in(
     ask: &CompareAsk<'_>,
-    device: &str,
+    entrant: &Entrant,
     testbed: Option<&str>,
 ) -> Result<(Contender, Option<OnDevice>), miette::Report> {
+    let device = entrant.device.as_str();
     let changes = Changes { device: Some(device.to_string()), ..ask.changes.clone() };
     let design = ask.design.changed(&changes)?;
-    let (setting, has) = setting_of(ask, device, testbed)?;
+    let (setting, has) = setting_of(ask, entrant, testbed)?;
     let settings_left_out =
         design.set.iter().chain(&ask.setting.settings).filter(|set| !has.is_of(set)).cloned().collect();
     let as_run = |design: Design| as_run(design, testbed, &has);
@@ -391,7 +490,7 @@ fn contender_in(
         }
     }
     let mut contender = Contender {
-        name: device.to_string(),
+        name: entrant.name.clone(),
         system,
         other_testbed: false,
         left_out,
@@ -405,6 +504,11 @@ fn contender_in(
         return Ok((contender, None));
     }
     let mut design = design.with_only(&kept);
+    for choice in design.choices.iter_mut().filter(|choice| choice.of.is_none()) {
+        let preferred = entrant.prefers.get(&choice.name);
+        // What is listed first is taken of what is as good.
+        choice.values.sort_by_key(|value| Some(value) != preferred);
+    }
     let search = match search(&design, &changes, &setting, &as_run) {
         Ok(search) => search,
         // A load that this device does not carry is an answer.
@@ -436,7 +540,7 @@ fn refuse_unused_settings(ask: &CompareAsk<'_>, contenders: &[Contender]) -> Res
     match unused {
         None => Ok(()),
         Some(unused) => {
-            let devices: Vec<&str> = ask.devices.iter().map(String::as_str).collect();
+            let devices: Vec<&str> = ask.entrants.iter().map(|one| one.device.as_str()).collect();
             Err(miette::miette!(
                 help = "name a number of one of them, as `offpath device show` lists them",
                 "`--set {unused}` speaks of what none of {} has",
@@ -624,7 +728,7 @@ impl Joint {
                 }
             }
         }
-        let shared = Shared { factors };
+        let shared = Shared { factors, systems: routers.iter().map(|router| router.system()).collect() };
         let of_each = |index: usize, base: &Base<'_>| -> Vec<(Factor, Vec<f64>)> {
             let open = base.factors().into_iter().filter(|factor| Drawn::of(factor) != Drawn::Held);
             open.map(|factor| {
@@ -695,9 +799,13 @@ impl Joint {
                 Ok(AtEnds { factors, ends, together, unset })
             })
             .collect::<Result<Vec<_>, miette::Report>>()?;
-        let at_values = at_values(&shared, &ends, &point, &|index, factor, value| {
-            figures(&bases[index], &[(factor, value)], &lean[index], host_load)
-        });
+        // Beside a known reference nobody asks which entrant is the best.
+        let at_values = match ask.beside_first {
+            true => Vec::new(),
+            false => at_values(&shared, &ends, &point, &|index, factor, value| {
+                figures(&bases[index], &[(factor, value)], &lean[index], host_load)
+            }),
+        };
         let objective = lean[0].design.objective;
         Ok(Joint { objective, point, sparing, draws, ends, at_values })
     }
@@ -795,9 +903,12 @@ impl Joint {
             let good = |one: &&usize| !self.beats(self.point[best].worth, self.point[**one].worth);
             plain.iter().find(good).copied().unwrap_or(best)
         });
-        let reference = best_of(&mut plain.iter().copied())
-            .filter(|_| at.len() > plain.len())
-            .or_else(|| best_of(&mut (0..at.len()).filter(|one| Some(*one) != best)));
+        let reference = match ask.beside_first {
+            true => at.iter().position(|one| *one == 0),
+            false => best_of(&mut plain.iter().copied())
+                .filter(|_| at.len() > plain.len())
+                .or_else(|| best_of(&mut (0..at.len()).filter(|one| Some(*one) != best))),
+        };
         let errors: Vec<Vec<f64>> = (0..at.len())
             .map(|index| match Some(index) == reference {
                 true => vec![1.0; DRAWS],
@@ -848,6 +959,7 @@ impl Joint {
                     ratio: is_told.then(|| Ranged::of(value, &Widened::new(ratios, &[]))),
                     better_in: share(&|draw| beaten(draw, other, index)),
                     freed_cores: self.freed(index, other, ask.seed, &contenders, &at),
+                    drawn: self.drawn(index, other),
                 }
             });
             let carried = worths.iter().filter(|draw| draw[index].is_some()).count();
@@ -875,6 +987,48 @@ impl Joint {
             turns,
             notes,
             contenders,
+        }
+    }
+
+    /// An entrant beside another in the draws as they are.
+    fn drawn(&self, index: usize, other: usize) -> DrawnRatio {
+        let both: Vec<(Option<&Figures>, Option<&Figures>)> =
+            self.draws.iter().map(|seen| (seen[index].as_ref(), seen[other].as_ref())).collect();
+        let of = |figure: &dyn Fn(&Figures) -> f64| {
+            let ratio = |own: &Figures, other: &Figures| {
+                let (own, other) = (figure(own), figure(other));
+                if own == other { 1.0 } else { own / other }
+            };
+            let ratios = both.iter().filter_map(|(own, other)| Some(ratio((*own)?, (*other)?)));
+            let ratios = ratios.filter(|ratio| !ratio.is_nan()).map(|ratio| (ratio, f64::INFINITY)).collect();
+            let value = ratio(&self.point[index], &self.point[other]);
+            let sample = Widened::new(ratios, &[]);
+            let is_told = value.is_finite() && !sample.is_empty() && sample.quantile(1.0).is_finite();
+            is_told.then(|| Ranged::of(value, &sample))
+        };
+        let worth = |seen: Option<&Figures>| seen.and_then(Figures::carried);
+        let carried = both.iter().map(|(own, other)| (worth(*own), worth(*other)));
+        let carried: Vec<_> = carried.filter(|(own, other)| own.is_some() || other.is_some()).collect();
+        let share = |is: &dyn Fn(Option<f64>, Option<f64>) -> bool| {
+            let count = carried.iter().filter(|(own, other)| is(*own, *other)).count();
+            count as f64 / carried.len().max(1) as f64
+        };
+        let ahead = |own: Option<f64>, than: Option<f64>| match (own, than) {
+            (Some(own), Some(than)) => self.beats(own, than),
+            (own, _) => own.is_some(),
+        };
+        // What is not carried is the same as what is not carried.
+        let bits = |seen: &Figures| {
+            [seen.worth, seen.latency_s, seen.host_cores].map(|one| (!one.is_nan()).then_some(one.to_bits()))
+        };
+        let is_same = |own: Option<&Figures>, other: Option<&Figures>| own.map(bits) == other.map(bits);
+        DrawnRatio {
+            worth: of(&|seen| seen.worth),
+            latency: of(&|seen| seen.latency_s),
+            better_in: share(&|own, other| ahead(own, other)),
+            worse_in: share(&|own, other| ahead(other, own)),
+            is_same: is_same(Some(&self.point[index]), Some(&self.point[other]))
+                && both.iter().all(|(own, other)| is_same(*own, *other)),
         }
     }
 

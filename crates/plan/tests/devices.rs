@@ -6,7 +6,7 @@
 mod common;
 
 use common::*;
-use offpath_plan::comparison::{CompareAsk, Comparison, Contest, on_device};
+use offpath_plan::comparison::{CompareAsk, Comparison, Contest, Entrant, on_device};
 use offpath_plan::solve::{shares, solved};
 use offpath_plan::{Changes, Design, Setting};
 use offpath_profile::{Library, SystemRequest};
@@ -20,13 +20,13 @@ fn ask<'a>(
     design: &'a Design,
     changes: &'a Changes,
     setting: &'a Setting,
-    devices: &'a [String],
+    entrants: &'a [Entrant],
 ) -> CompareAsk<'a> {
-    CompareAsk { design, changes, setting, devices, seed: Seed::new(1) }
+    CompareAsk { design, changes, setting, entrants, beside_first: false, seed: Seed::new(1) }
 }
 
 fn compared(design: &Design, setting: &Setting, devices: &[&str]) -> Result<Comparison, miette::Report> {
-    let devices: Vec<String> = devices.iter().map(ToString::to_string).collect();
+    let devices: Vec<Entrant> = devices.iter().map(|device| Entrant::device(device)).collect();
     Comparison::of(&ask(design, &Changes::default(), setting, &devices))
 }
 
@@ -41,9 +41,9 @@ fn decisions(name: &str, plain: &str) -> String {
     let (changes, setting) = (Changes::default(), setting(&[], &[]));
     let mut table = String::new();
     for device in CARDS.into_iter().chain([plain]) {
-        let devices = [device.to_string()];
+        let devices = [Entrant::device(device)];
         let (contender, own) =
-            on_device(&ask(&design, &changes, &setting, &devices), device).expect("it is looked at");
+            on_device(&ask(&design, &changes, &setting, &devices), &devices[0]).expect("it is looked at");
         let line = match own {
             None => format!("no plan: {}", contender.outcome.err().unwrap_or_default()),
             Some(own) => {
@@ -207,7 +207,7 @@ static LOAD: LazyLock<String> = LazyLock::new(|| {
 #[test]
 fn a_turning_point_is_one_when_compared_there() {
     let (design, setting) = (parse(&LOAD, &Changes::default()), setting(&[], &[]));
-    let devices = ["bluefield2".to_string(), "connectx6".to_string()];
+    let devices = ["bluefield2", "connectx6"].map(Entrant::device);
     let comparison = compared(&design, &setting, &["bluefield2", "connectx6"]).expect("both have a plan");
     let best = comparison.best.expect("there is one");
     let own: Vec<_> = comparison.turns.iter().filter(|turn| turn.number == "parameters.work").collect();
@@ -280,9 +280,9 @@ fn the_host_is_spared_by_a_mix_of_its_own() {
 fn a_choice_that_nothing_goes_by_is_not_reported() {
     let (design, setting) = (parse(&text("aggregate-bf3.toml"), &Changes::default()), setting(&[], &[]));
     let chosen = |device: &str| {
-        let devices = [device.to_string()];
-        let (_, own) =
-            on_device(&ask(&design, &Changes::default(), &setting, &devices), device).expect("looked at");
+        let devices = [Entrant::device(device)];
+        let (_, own) = on_device(&ask(&design, &Changes::default(), &setting, &devices), &devices[0])
+            .expect("looked at");
         let search = own.expect("something runs").search.expect("it has choices");
         search.for_all.iter().map(|one| one.choice.clone()).collect::<Vec<String>>()
     };
@@ -327,9 +327,9 @@ fn what_nothing_runs_or_has_is_refused_by_name() {
 #[test]
 fn what_asks_no_cache_runs_without_one() {
     let (design, setting) = (parse(&small("kv-ycsb-c.toml"), &Changes::default()), setting(&[], &[]));
-    let devices = ["connectx6".to_string()];
+    let devices = [Entrant::device("connectx6")];
     let (contender, own) =
-        on_device(&ask(&design, &Changes::default(), &setting, &devices), "connectx6").expect("looked at");
+        on_device(&ask(&design, &Changes::default(), &setting, &devices), &devices[0]).expect("looked at");
     let names: Vec<String> =
         own.expect("it serves gets").design.alternatives.iter().map(|one| one.name.clone()).collect();
     assert_eq!(names, ["A1", "rnic"]);

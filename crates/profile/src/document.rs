@@ -57,7 +57,20 @@ impl Category {
                     ]
                 }
             }
-            _ => {
+            Category::Overlay => {
+                const {
+                    &[
+                        Word::one("name", "\"my-name\"", "The name that other files and commands use."),
+                        DESCRIPTION,
+                        Word::optional(
+                            "suggested_by",
+                            "\"a paper's section\"",
+                            "Who suggests it to makers of cards; `offpath whatif` tries every overlay that says so.",
+                        ),
+                    ]
+                }
+            }
+            Category::Host | Category::Testbed => {
                 const {
                     &[
                         Word::one("name", "\"my-name\"", "The name that other files and commands use."),
@@ -200,12 +213,11 @@ pub(crate) struct Change {
 /// What an overlay gives a number.
 #[derive(Clone, Debug)]
 pub(crate) enum Changed {
-    Value(Bare),
-    /// So many times a number of the system: that of the name, or the one changed.
-    Times {
-        times: f64,
-        of: Option<String>,
-    },
+    /// A value, with the interval that it is known within where one is stated.
+    Value(Bare, Option<(Bare, Bare)>),
+    /// So many times a number of the system: that of the name, or the one changed; with the least and the most times, where
+    /// they are stated.
+    Times { times: f64, ends: Option<(f64, f64)>, of: Option<String> },
 }
 
 /// A checked file.
@@ -917,6 +929,7 @@ impl Reader<'_> {
             note,
             file: self.source.name.clone(),
             key: format!("{}.{}", self.name, key.name),
+            multiple_of: None,
         })
     }
 
@@ -938,29 +951,58 @@ impl Reader<'_> {
 impl Reader<'_> {
     fn changed(&self, name: &str, value: &Spanned<DeValue<'_>>) -> Result<Changed, ProfileError> {
         if let Some(plain) = bare(value.get_ref()) {
-            return Ok(Changed::Value(plain));
+            return Ok(Changed::Value(plain, None));
         }
         let refuse = |reason: String| {
-            let help = "write a plain value, as in `\"soc.pcie_mtu\" = \"512 B\"` with the name in quotes, or what the \
-                        profile's own is multiplied by: `{ times = 1.5 }`, `{ times = 0.5, of = \"nic.inflight_slots\" }`";
+            let help = "write a plain value, as in `\"soc.pcie_mtu\" = \"512 B\"` with the name in quotes, one with its \
+                        interval: `{ value = \"80 ns\", low = \"40 ns\", high = \"160 ns\" }`, or what the profile's own is \
+                        multiplied by: `{ times = 1.5 }`, `{ times = 0.5, low = 0.25, high = 1, of = \"nic.inflight_slots\" }`";
             self.malformed(name, reason, help, value.span())
         };
         let DeValue::Table(table) = value.get_ref() else {
             let found = describe(value.get_ref());
             return Err(refuse(format!("expected a plain value or `{{ times = FACTOR }}`, found {found}")));
         };
+        let is_value = table.contains_key("value");
+        let known: &[&str] =
+            if is_value { &["value", "low", "high"] } else { &["times", "low", "high", "of"] };
         if let Some(unknown) =
-            table.keys().map(|key| key.get_ref()).find(|key| !["times", "of"].contains(&key.as_ref()))
+            table.keys().map(|key| key.get_ref()).find(|key| !known.contains(&key.as_ref()))
         {
             return Err(refuse(format!("a changed number has no `{unknown}`")));
         }
-        let times = table.get("times").and_then(|times| match times.get_ref() {
-            DeValue::Integer(number) if number.radix() == 10 => number.as_str().parse::<f64>().ok(),
-            DeValue::Float(number) => number.as_str().parse().ok(),
-            _ => None,
-        });
-        let times = times.filter(|times| times.is_finite() && *times >= 0.0);
+        if table.contains_key("low") != table.contains_key("high") {
+            return Err(refuse("an interval has both `low` and `high`".into()));
+        }
+        if is_value {
+            let part = |part: &str| {
+                let given = table.get(part).map(|given| given.get_ref());
+                given.map(|given| {
+                    bare(given).ok_or_else(|| refuse(format!("`{part}` cannot be {}", describe(given))))
+                })
+            };
+            let given = part("value").transpose()?.expect("it is there");
+            let ends = part("low").transpose()?.zip(part("high").transpose()?);
+            return Ok(Changed::Value(given, ends));
+        }
+        let factor = |part: &str| {
+            let factor = table.get(part).map(|given| match given.get_ref() {
+                DeValue::Integer(number) if number.radix() == 10 => number.as_str().parse::<f64>().ok(),
+                DeValue::Float(number) => number.as_str().parse().ok(),
+                _ => None,
+            });
+            let factor = factor.map(|factor| factor.filter(|factor| factor.is_finite() && *factor >= 0.0));
+            factor
+                .map(|factor| factor.ok_or_else(|| refuse(format!("`{part}` is not a number of at least 0"))))
+        };
+        let times = factor("times").transpose()?;
         let times = times.ok_or_else(|| refuse("`times` is not a number of at least 0".into()))?;
+        let ends = factor("low").transpose()?.zip(factor("high").transpose()?);
+        if let Some((low, high)) = ends.filter(|(low, high)| !(*low..=*high).contains(&times)) {
+            return Err(refuse(format!(
+                "`times` is {times}, but must be from its low of {low} to its high of {high}"
+            )));
+        }
         let of = match table.get("of").map(|of| of.get_ref()) {
             None => None,
             Some(DeValue::String(of)) => Some(of.to_string()),
@@ -968,7 +1010,7 @@ impl Reader<'_> {
                 return Err(refuse(format!("`of` is {}, not the name of a number", describe(other))));
             }
         };
-        Ok(Changed::Times { times, of })
+        Ok(Changed::Times { times, ends, of })
     }
 }
 

@@ -179,6 +179,7 @@ impl Knowledge<'_> {
             note: String::new(),
             file: String::new(),
             key: String::new(),
+            multiple_of: None,
         };
         Some(number_lines(key, &written(&number, key), true))
     }

@@ -77,6 +77,19 @@ pub struct SystemRequest<'a> {
     pub beside: Option<&'a str>,
 }
 
+/// What an overlay says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OverlayHead {
+    /// Its name.
+    pub name: String,
+    /// What it changes, and what it takes to be so.
+    pub description: String,
+    /// Who suggests it to makers of cards.
+    pub suggested_by: Option<String>,
+    /// The numbers that it changes, or patterns of them, as it writes them.
+    pub changes: Vec<String>,
+}
+
 /// The profiles that can be asked for by name.
 #[derive(Clone, Debug)]
 pub struct Library {
@@ -169,6 +182,32 @@ impl Library {
                 Listed { name: name.clone(), description, file: source.name.clone() }
             })
             .collect()
+    }
+
+    /// What an overlay says of itself, by its name or file.
+    ///
+    /// # Errors
+    /// Where there is none, or where it is refused.
+    pub fn overlay(&self, name: &str) -> Result<OverlayHead, ProfileError> {
+        let document = self.open(Category::Overlay, name, None)?;
+        let header = document.require(Category::Overlay)?;
+        let word = |key: &str| header.word(key).map(str::to_string);
+        Ok(OverlayHead {
+            name: word("name").unwrap_or_default(),
+            description: word("description").unwrap_or_default(),
+            suggested_by: word("suggested_by"),
+            changes: document.changes.iter().map(|change| change.pattern.clone()).collect(),
+        })
+    }
+
+    /// The overlays that somebody suggests to makers of cards, in the order of their names.
+    ///
+    /// # Errors
+    /// Where an overlay is refused.
+    pub fn suggestions(&self) -> Result<Vec<OverlayHead>, ProfileError> {
+        let overlays = self.sources.keys().filter(|(of, _)| *of == Category::Overlay);
+        let heads = overlays.map(|(_, name)| self.overlay(name)).collect::<Result<Vec<_>, _>>()?;
+        Ok(heads.into_iter().filter(|head| head.suggested_by.is_some()).collect())
     }
 
     /// The text of a profile, as its author wrote it.

@@ -51,6 +51,9 @@ pub struct Number {
     /// Its name within that file, as in `nic.pass_time`. Numbers of one file and name are one number,
     /// whichever machines of a system have it.
     pub key: String,
+    /// The dotted name of the number that an overlay makes it a multiple of: what is not known of that one is not known of
+    /// it.
+    pub multiple_of: Option<String>,
 }
 
 /// Everything that a route can visit: machines and the network between them.
@@ -85,6 +88,8 @@ pub struct ScaledNumber {
     pub name: String,
     /// How many times.
     pub times: f64,
+    /// The least and the most times, where they are stated.
+    pub ends: Option<(f64, f64)>,
     /// The number that is multiplied; often the same.
     pub of: String,
     /// The overlay that says so.

@@ -74,7 +74,7 @@ impl System {
             let named = self.numbers.keys().filter(|name| matches(&change.pattern, name));
             for name in named {
                 // What is multiplied is not a header.
-                let Changed::Value(bare) = &change.value else { continue };
+                let Changed::Value(bare, _) = &change.value else { continue };
                 let value = self.key_of(name, None).and_then(|key| {
                     read(key, name, bare).map_err(|(problem, help)| ProfileError::new(problem, help, None))
                 });
@@ -103,22 +103,28 @@ impl System {
     }
 
     /// Makes `name` a multiple of a number from here on.
-    fn scale(&mut self, name: &str, times: f64, of: String, overlay: &str) -> Result<(), (Problem, String)> {
+    fn scale(
+        &mut self,
+        name: &str,
+        (times, ends): (f64, Option<(f64, f64)>),
+        of: String,
+        overlay: &str,
+    ) -> Result<(), (Problem, String)> {
         let Some(number) = self.numbers.get(&of) else {
             let names: Vec<&str> = self.numbers.keys().map(String::as_str).collect();
             let near = did_you_mean(&of, &names);
-            let reason = format!("there is no number `{of}` to multiply");
-            let help = format!("{near}name one of this system, or write the value itself");
-            return Err((Problem::Malformed { name: name.into(), reason }, help));
+            let problem =
+                Problem::Unknown { what: "number".into(), name: of.clone(), place: "to multiply".into() };
+            return Err((problem, format!("{near}name one of this system, or write the value itself")));
         };
         let value = self.product(name, times, &of, number.value)?;
         // Once itself, a number stays what it is and whose it is, as where it is set to the value that it has.
-        if times == 1.0 && of == name {
+        if times == 1.0 && of == name && ends.is_none() {
             return Ok(());
         }
         self.fill(name, value);
         self.scales.retain(|scale| scale.name != name);
-        self.scales.push(ScaledNumber { name: name.into(), times, of, overlay: overlay.into(), value });
+        self.scales.push(ScaledNumber { name: name.into(), times, ends, of, overlay: overlay.into(), value });
         Ok(())
     }
 
@@ -130,13 +136,21 @@ impl System {
         let (kept, own): (Vec<ScaledNumber>, Vec<ScaledNumber>) =
             self.scales.iter().cloned().partition(is_mechanism);
         self.scales = kept;
-        for ScaledNumber { name, times, of, overlay, value } in own {
-            let end = |end: Option<Quantity>| self.product(&name, times, &of, end?).ok();
-            let (low, high) = self.numbers.get(&of).map_or((None, None), |of| (end(of.low), end(of.high)));
+        for ScaledNumber { name, times, ends, of, overlay, value } in own {
+            let (least, most) = ends.unwrap_or((times, times));
+            let multiplied = self.numbers.get(&of);
+            // Of an exact number the product has an interval where the factor has one.
+            let end = |times: f64, end: fn(&Number) -> Option<Quantity>| {
+                let multiplied = multiplied?;
+                let end = end(multiplied).or(ends.map(|_| multiplied.value))?;
+                self.product(&name, times, &of, end).ok()
+            };
+            let (low, high) = (end(least, |of| of.low), end(most, |of| of.high));
             let source = format!("overlay {overlay}: {times} times {of}");
             let mut number =
                 Arc::unwrap_or_clone(set_number(&name, value, self.numbers.get(&name), &source, &overlay));
             (number.low, number.high) = low.zip(high).unzip();
+            number.multiple_of = Some(of);
             self.put(&name, value).map_err(|(problem, help)| ProfileError::new(problem, help, None))?;
             self.numbers.insert(name, Arc::new(number));
         }
@@ -331,6 +345,7 @@ fn set_number(
         note: String::new(),
         file: file.to_string(),
         key: name.to_string(),
+        multiple_of: None,
     })
 }
 
@@ -361,7 +376,7 @@ pub(crate) fn apply(
         let pattern_place = (&overlay.source, change.pattern_span.clone());
         let of = match &change.value {
             Changed::Times { of, .. } => of.as_ref(),
-            Changed::Value(_) => None,
+            Changed::Value(..) => None,
         };
         let is_other = |shared: &BTreeSet<String>| match change.pattern.contains('*') {
             true => names.is_empty(),
@@ -412,24 +427,45 @@ pub(crate) fn apply(
             let refuse = |(problem, help): (Problem, String)| {
                 ProfileError::new(problem, help, Some((&overlay.source, change.value_span.clone())))
             };
-            let bare = match &change.value {
-                Changed::Value(bare) => bare,
-                Changed::Times { times, of } => {
+            let (bare, ends) = match &change.value {
+                Changed::Value(bare, ends) => (bare, ends),
+                Changed::Times { times, ends, of } => {
+                    if is_mechanism && ends.is_some() {
+                        let reason =
+                            "a mechanism multiplies a number that keeps its own interval".to_string();
+                        let help =
+                            "leave `low` and `high` out, or write the value with its interval".to_string();
+                        return Err(refuse((Problem::Malformed { name, reason }, help)));
+                    }
                     let prefix = alike.iter().find(|prefix| name.starts_with(prefix.as_str()));
                     let of = of.as_ref().map_or_else(
                         || name.clone(),
                         |of| format!("{}{of}", prefix.map_or("", String::as_str)),
                     );
-                    system.scale(&name, *times, of, overlay_name).map_err(refuse)?;
+                    system.scale(&name, (*times, *ends), of, overlay_name).map_err(refuse)?;
                     continue;
                 }
             };
             let value = read(key, &name, bare).map_err(refuse)?;
-            if system.numbers.get(&name).is_none_or(|number| number.value != value) {
+            let ends = match ends {
+                Some((low, high)) => {
+                    let end = |end: &Bare| read(key, &name, end).map_err(refuse);
+                    let (low, high) = (end(low)?, end(high)?);
+                    if !(low.base()..=high.base()).contains(&value.base()) {
+                        let bound = format!("from its low of {low} to its high of {high}");
+                        let problem = Problem::OutOfRange { name, value: value.to_string(), bound };
+                        return Err(refuse((problem, "correct one of the three".to_string())));
+                    }
+                    Some((low, high))
+                }
+                None => None,
+            };
+            if ends.is_some() || system.numbers.get(&name).is_none_or(|number| number.value != value) {
                 system.scales.retain(|scale| scale.name != name);
                 system.put(&name, value).map_err(refuse)?;
                 let before = system.numbers.get(&name);
-                let number = set_number(&name, value, before, &source, &overlay.source.name);
+                let mut number = set_number(&name, value, before, &source, &overlay.source.name);
+                (Arc::make_mut(&mut number).low, Arc::make_mut(&mut number).high) = ends.unzip();
                 system.numbers.insert(name, number);
             }
         }

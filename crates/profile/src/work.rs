@@ -92,6 +92,7 @@ pub(crate) fn other_work(
                 note: "that a kind which was not measured lies as these do".into(),
                 file: files.to_string(),
                 key: format!("{name}.{OTHER_WORK}"),
+                multiple_of: None,
             };
             let other = OtherWork {
                 name: format!("{prefix}{name}"),

@@ -207,6 +207,83 @@ fn an_overlay_may_multiply_what_was_there() {
     }
 }
 
+/// What an overlay says may be known within an interval: of a value its own, of a multiple that of the number with that of
+/// the factor.
+#[test]
+fn an_overlay_may_say_how_well_it_knows() {
+    let mut library = Library::builtin();
+    let mut load = |line: &str| {
+        let text = format!("[overlay]\nname = \"mine\"\ndescription = \"tried\"\n[set]\n{line}\n");
+        library.insert(Category::Overlay, "mine", &text);
+        library.load(&SystemRequest {
+            device: "bluefield2",
+            overlays: vec!["mine"],
+            ..SystemRequest::default()
+        })
+    };
+    let mut interval = |line: &str, name: &str| {
+        let number = load(line).unwrap_or_else(|error| panic!("{line}: {error}")).numbers[name].clone();
+        let base = |end: Option<Quantity>| end.expect("it has an interval").base();
+        (base(number.low), number.value.base(), base(number.high), number.multiple_of.clone())
+    };
+    let ns = |time: f64| time * 1e3;
+    let near = |a: f64, b: f64| (a / b - 1.0).abs() < 1e-9;
+    let (low, value, high, of) = interval(
+        "\"soc.read_latency\" = { value = \"100 ns\", low = \"50 ns\", high = \"150 ns\" }",
+        "soc.read_latency",
+    );
+    assert!(near(low, ns(50.0)) && near(value, ns(100.0)) && near(high, ns(150.0)), "{low} {value} {high}");
+    assert_eq!(of, None);
+    let plain = Library::builtin();
+    let plain =
+        plain.load(&SystemRequest { device: "bluefield2", ..SystemRequest::default() }).expect("shipped");
+    let shipped = &plain.numbers["soc.read_latency"];
+    let end = |end: Option<Quantity>| end.expect("it is known within an interval").base();
+    let (low, value, high, of) =
+        interval("\"soc.read_latency\" = { times = 2, low = 1, high = 4 }", "soc.read_latency");
+    let picosecond = 1.0;
+    assert!(
+        (low - end(shipped.low)).abs() <= picosecond && (high - 4.0 * end(shipped.high)).abs() <= picosecond
+    );
+    assert!((value - 2.0 * shipped.value.base()).abs() <= picosecond);
+    assert_eq!(of.as_deref(), Some("soc.read_latency"));
+    // A number without an interval is known as well as the factor is.
+    let line = "\"dma.read_rate\" = { times = 1, low = 0.5, high = 1, of = \"pcie0.rate\" }";
+    let (low, value, high, of) = interval(line, "dma.read_rate");
+    let rate = plain.numbers["pcie0.rate"].value.base();
+    assert!(near(low, rate / 2.0) && near(value, rate) && near(high, rate));
+    assert_eq!(of.as_deref(), Some("pcie0.rate"));
+    for (line, says) in [
+        ("\"soc.read_latency\" = { value = \"100 ns\", low = \"50 ns\" }", "both `low` and `high`"),
+        (
+            "\"soc.read_latency\" = { value = \"9 ns\", low = \"50 ns\", high = \"60 ns\" }",
+            "from its low of 50 ns",
+        ),
+        (
+            "\"soc.read_latency\" = { value = \"100 ns\", low = \"5 B\", high = \"200 ns\" }",
+            "not a unit of time",
+        ),
+        ("\"soc.read_latency\" = { value = \"100 ns\", times = 2 }", "no `times`"),
+        ("\"soc.read_latency\" = { value = [1] }", "`value` cannot be a list"),
+        ("\"soc.read_latency\" = { times = 2, low = 3, high = 4 }", "from its low of 3"),
+        ("\"soc.read_latency\" = { times = 2, low = -1, high = 4 }", "`low` is not a number of at least 0"),
+        ("\"soc.read_latency\" = { low = 1, high = 4 }", "`times` is not a number"),
+    ] {
+        let error = load(line).unwrap_err();
+        assert!(error.to_string().contains(says), "{line}: {error}");
+        assert_eq!(error.place().expect("it has a place").0, "overlays/mine.toml");
+    }
+    // A mechanism leaves the number its interval, so that one of the factor would say nothing.
+    let pool = "[overlay]\nname = \"one-pool\"\ndescription = \"a pool\"\n[set]\n\
+                \"nic.reserved_inflight_slots\" = { times = 0.5, low = 0, high = 1 }\n";
+    let mut library = Library::builtin();
+    library.insert(Category::Overlay, "one-pool", pool);
+    let request =
+        SystemRequest { device: "bluefield2", overlays: vec!["one-pool"], ..SystemRequest::default() };
+    let error = library.load(&request).unwrap_err().to_string();
+    assert!(error.contains("keeps its own interval"), "{error}");
+}
+
 /// A mechanism that the evidence leaves open is the card's: every machine that carries it has it, one that does not
 /// name it has not, and its numbers keep origin and interval.
 #[test]

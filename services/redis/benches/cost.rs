@@ -61,10 +61,13 @@ fn main() {
     let (Some(server), Some(benchmark)) = (redis(), tool("redis-benchmark", "redis-tools")) else { return };
     let cases = [(1, false), (3, false), (5, false), (1, true), (3, true), (5, true)];
     let mut costs: Vec<Vec<Cost>> = cases.iter().map(|_| Vec::new()).collect();
-    for _ in 0..rounds {
-        // In turn, so that a slow minute of the machine meets every case.
-        for (cost, (replicas, relayed)) in costs.iter_mut().zip(cases) {
-            cost.push(measure(&server, &benchmark, replicas, relayed, sets, clients));
+    for round in 0..rounds {
+        // In turn, so that a slow minute of the machine meets every case, and each round begins with another, so that what
+        // the machine does with time meets all alike.
+        for index in 0..cases.len() {
+            let index = (index + round as usize) % cases.len();
+            let (replicas, relayed) = cases[index];
+            costs[index].push(measure(&server, &benchmark, replicas, relayed, sets, clients));
         }
     }
     println!("processor seconds for 100,000 SETs of 64 B, {clients} clients, median of {rounds}");

@@ -2,7 +2,8 @@
 //! reads: `cargo bench -p offpath-redis --bench deliveries -- [--apart] ROUNDS SETS CLIENTS REPLICAS WAY...`.
 //!
 //! A WAY is `none` (no replica), `direct=COUNT` (as many replicas of its own), `hop` or `hop poll` (a second hop that only
-//! reads and writes, with REPLICAS behind it; one that polls never sleeps), or keys of the relay's table `limits`, as
+//! reads and writes, with REPLICAS behind it; one that polls never sleeps), `chain` (a replica of Redis itself that REPLICAS
+//! others follow, whose time stands under `relay`), or keys of the relay's table `limits`, as
 //! `gather='1ms'`; an empty one is the relay as it is shipped, with REPLICAS behind it. With `urgent` before it, hop or relay
 //! run before all other processes. All ways take turns within a round. While `redis-benchmark` writes SETs of 64 B, messages
 //! are published and awaited at a replica, one at a time: their times are the lag. With `--apart` the master has a core
@@ -124,19 +125,24 @@ impl Bench {
         let (is_urgent, way) = way.strip_prefix("urgent").map_or((false, way), |rest| (true, rest.trim()));
         let polls = way == "hop poll";
         let mut hop = (way == "hop" || polls).then(|| Hop::start(&master.address(), count, polls));
-        let is_relayed = direct.is_none() && hop.is_none();
+        let chain = (way == "chain").then(|| Server::start(&self.server, &[]));
+        if let Some(chain) = &chain {
+            chain.follow(&master.address());
+        }
+        let is_relayed = direct.is_none() && hop.is_none() && chain.is_none();
         let relay = is_relayed.then(|| Relay::start(&master.address(), &format!("[limits]\n{way}\n")));
         let from = match (&relay, &hop) {
             (Some(relay), _) => relay.address(),
             (None, Some(hop)) => format!("127.0.0.1:{}", hop.port),
-            (None, None) => master.address(),
+            (None, None) => chain.as_ref().unwrap_or(&master).address(),
         };
         let replicas: Vec<Server> = (0..count).map(|_| Server::start(&self.server, &[])).collect();
         for replica in &replicas {
             replica.follow(&from);
         }
         let all: Vec<&Server> = replicas.iter().collect();
-        let between = relay.as_ref().map(Relay::pid).or(hop.as_ref().map(Hop::pid));
+        let between =
+            relay.as_ref().map(Relay::pid).or(hop.as_ref().map(Hop::pid)).or(chain.as_ref().map(Server::pid));
         let rest: Vec<u32> = replicas.iter().map(Server::pid).chain(between).collect();
         settle(&master, &all);
         if let Some(hop) = &mut hop {
@@ -203,10 +209,12 @@ fn main() {
         Bench { server, benchmark, sets: *sets, clients: *clients, replicas: *replicas as usize, apart };
     let ways = &words[4..];
     let mut found: Vec<Vec<Round>> = ways.iter().map(|_| Vec::new()).collect();
-    for _ in 0..*rounds {
-        // In turn, so that a slow minute of the machine meets every way.
-        for (found, way) in found.iter_mut().zip(ways) {
-            found.push(bench.round(way));
+    for round in 0..*rounds {
+        // In turn, so that a slow minute of the machine meets every way, and each round begins with another, so that what
+        // the machine does with time meets all alike.
+        for index in 0..ways.len() {
+            let index = (index + round as usize) % ways.len();
+            found[index].push(bench.round(&ways[index]));
         }
     }
     println!(

@@ -6,6 +6,7 @@
 
 use crate::relay::{Current, Phase, Relay, Replica};
 use crate::resp;
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// Acknowledgements that the master did not ask for are this far apart at least, however many replicas speak.
@@ -32,6 +33,41 @@ impl Acknowledgement {
             words.extend([b"FACK".as_slice(), fsynced.as_bytes()]);
         }
         resp::write_request(out, &words);
+    }
+}
+
+/// The offsets at which the master has asked for an acknowledgement and got none, the first one first. Those who wait there
+/// wait for different writes, and each is answered as soon as it can be.
+#[derive(Debug, Default)]
+pub struct Questions(VecDeque<u64>);
+
+impl Questions {
+    /// So many questions are remembered; where there are more, the last stands for those between.
+    const MOST: usize = 1_024;
+
+    /// Takes a question at `offset`.
+    pub fn ask(&mut self, offset: u64) {
+        if self.0.len() == Questions::MOST {
+            self.0.pop_back();
+        }
+        self.0.push_back(offset);
+    }
+
+    /// Whether what is known answers any.
+    pub fn is_answered(&self, known: Option<u64>) -> bool {
+        self.0.front().is_some_and(|first| known >= Some(*first))
+    }
+
+    /// Forgets those that what is known answers.
+    fn answer(&mut self, known: Option<u64>) {
+        while self.is_answered(known) {
+            self.0.pop_front();
+        }
+    }
+
+    /// Whether nothing is owed.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 }
 
@@ -76,8 +112,8 @@ impl Relay {
             return false;
         };
         let known = self.replicated(current);
-        let answers = current.asked_at.is_some_and(|asked| known.offset >= asked)
-            || current.asked_fsync_at.is_some_and(|asked| known.fsynced >= Some(asked));
+        let answers =
+            current.asked.is_answered(Some(known.offset)) || current.asked_fsync.is_answered(known.fsynced);
         lived > current.told_at && (answers || current.told_at.elapsed() >= APART)
             || answers && lived.elapsed() <= LIVES
     }
@@ -91,8 +127,8 @@ impl Relay {
         let known = self.replicated(&current);
         current.acknowledged = known.offset;
         current.told_at = Instant::now();
-        current.asked_at = current.asked_at.filter(|asked| known.offset < *asked);
-        current.asked_fsync_at = current.asked_fsync_at.filter(|asked| known.fsynced < Some(*asked));
+        current.asked.answer(Some(known.offset));
+        current.asked_fsync.answer(known.fsynced);
         Some(known)
     }
 
@@ -230,7 +266,7 @@ mod tests {
         replica.lived.set(heard);
         assert_eq!(told(&relay), None, "it was not heard since");
         // Nor is a question of the master's answered for it.
-        relay.current.borrow_mut().asked_at = Some(90);
+        relay.current.borrow_mut().asked.ask(90);
         assert_eq!(told(&relay), None);
         assert!(!relay.has_reason_to_follow(true));
         assert!(relay.has_reason_to_follow(false), "its connection is there");
@@ -331,8 +367,8 @@ mod tests {
         let replica = replica(&relay, 1, Phase::Online);
         relay.acknowledged(&replica, 70, None);
         assert_eq!(told(&relay), Some(70));
-        relay.current.borrow_mut().asked_at = Some(80);
-        relay.current.borrow_mut().asked_fsync_at = Some(80);
+        relay.current.borrow_mut().asked.ask(80);
+        relay.current.borrow_mut().asked_fsync.ask(80);
         relay.acknowledged(&replica, 79, None);
         assert_eq!(told(&relay), None, "one byte is missing, and what is known was told just now");
         relay.acknowledged(&replica, 80, Some(79));
@@ -341,7 +377,32 @@ mod tests {
         assert_eq!(told(&relay), None, "it was asked once");
         relay.acknowledged(&replica, 90, Some(80));
         assert_eq!(told(&relay), Some(90), "and once for what is on disk");
-        assert_eq!(relay.current.borrow().asked_fsync_at, None);
+        assert!(relay.current.borrow().asked_fsync.is_empty());
+    }
+
+    /// Many wait at the master at once, each for a write of its own: a later question keeps no answer to an earlier one back.
+    #[test]
+    fn each_of_many_questions_is_answered_as_soon_as_it_can_be() {
+        let relay = relay(Acknowledge::replicas(1));
+        take(&relay, 100, 101);
+        let replica = replica(&relay, 1, Phase::Online);
+        relay.acknowledged(&replica, 10, None);
+        assert_eq!(told(&relay), Some(10));
+        for at in [20, 40, 60] {
+            relay.current.borrow_mut().asked.ask(at);
+        }
+        for (offset, said) in
+            [(19, None), (20, Some(20)), (30, None), (45, Some(45)), (60, Some(60)), (90, None)]
+        {
+            relay.acknowledged(&replica, offset, None);
+            assert_eq!(told(&relay), said, "{offset}");
+        }
+        let mut asked = Questions::default();
+        (0..5_000).for_each(|at| asked.ask(at));
+        assert_eq!(
+            (asked.0.len(), asked.0.front(), asked.0.back()),
+            (Questions::MOST, Some(&0), Some(&4_999))
+        );
     }
 
     #[test]

@@ -469,6 +469,12 @@ impl Config {
                 return Err(refuse("user.name", &user.name, "a user needs `password` or `password_file`"));
             }
         }
+        for (index, user) in self.user.iter().enumerate() {
+            if self.user[..index].iter().any(|one| one.name == user.name && one.may != user.may) {
+                let reason = "a user that is listed twice has two passwords, and `may` do the same with each; give both one `may`";
+                return Err(refuse("user.name", &user.name, reason));
+            }
+        }
         if let Some(tls) = &self.master.tls
             && tls.certificate.is_some() != tls.key.is_some()
         {
@@ -683,5 +689,17 @@ mod tests {
         assert!(refused(|config| config.limits.timeout = "0s".into()).contains("1s to"));
         assert!(refused(|config| config.master.user = Some("u".into())).contains("password"));
         assert!(refused(|config| config.master.password = Some(String::new())).contains("empty"));
+        // Whoever shows one password of a user may not get what the other gives.
+        let twice = |may: [May; 2]| {
+            let mut config = Config::of("h:1", "h:2");
+            config.user = may
+                .map(|may| User { name: "u".into(), password: Some("p".into()), password_file: None, may })
+                .into();
+            config.check().map_err(|error| error.to_string())
+        };
+        for may in [[May::Replicate, May::Observe], [May::Observe, May::Replicate]] {
+            assert!(twice(may).unwrap_err().contains("listed twice"));
+        }
+        twice([May::Observe; 2]).unwrap();
     }
 }

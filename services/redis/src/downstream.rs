@@ -355,6 +355,10 @@ async fn converse(
     .await
 }
 
+/// What a user does that may observe only; what is not here is for users that may replicate.
+const OBSERVES: [&str; 10] =
+    ["PING", "ECHO", "INFO", "ROLE", "WAIT", "SELECT", "CLIENT", "ACL", "CONFIG", "SUBSCRIBE"];
+
 /// What a command leads to.
 enum Next {
     /// The next command.
@@ -466,6 +470,10 @@ impl Session {
                     }
                 }
                 (channel, text) = message(&mut self.messages) => {
+                    // Whose user is gone may hear no more.
+                    if self.relay.settings().config.may(&self.introduction.user).is_none() {
+                        return Ok(());
+                    }
                     if self.channels.contains(&channel) {
                         self.push("message", &channel);
                         self.bulk(&text);
@@ -530,9 +538,12 @@ impl Session {
             ));
             return;
         }
-        log::line(&format!("REPLICAOF of {}: the master is {master} from here on", self.introduction.user));
+        let said = format!("REPLICAOF of {}: the master is {master} from here on", self.introduction.user);
         match self.relay.follow(master).await {
-            Ok(()) => self.ok(),
+            Ok(()) => {
+                log::line(&said);
+                self.ok()
+            }
             Err(error) => {
                 log::line(&format!(
                     "REPLICAOF is not carried out, since it could not be remembered: {error}"
@@ -575,7 +586,7 @@ impl Session {
                 Next::Close
             }
             (_, None) => self.error("NOAUTH Authentication required."),
-            ("PSYNC" | "SYNC" | "REPLCONF" | "REPLICAOF" | "SLAVEOF" | "PUBLISH", Some(May::Observe)) => self.error(
+            (name, Some(May::Observe)) if !OBSERVES.contains(&name) => self.error(
                 "NOPERM this user may observe only; give it `may = \"replicate\"` in the relay's configuration",
             ),
             ("PING", _) => match words.first() {
@@ -795,7 +806,12 @@ impl Session {
                     Ok(port) => self.introduction.port = port,
                     Err(_) => return self.error("ERR the listening port is not a number from 0 to 65535"),
                 },
-                "ip-address" => self.introduction.address = value.chars().take(255).collect(),
+                // It is a word of INFO and of the log.
+                "ip-address" if !is_host(value) => {
+                    return self
+                        .error("ERR the address is not a host's name or address of at most 255 characters");
+                }
+                "ip-address" => self.introduction.address = (*value).to_string(),
                 "capa" => match *value {
                     "eof" => self.introduction.mark = true,
                     "psync2" => self.introduction.psync2 = true,

@@ -5,6 +5,7 @@
 
 use crate::config::Master;
 use crate::history::{History, ServerIdentity};
+use crate::names;
 use crate::payload::PayloadError;
 use crate::resp::{self, Limits, RespError, Value};
 use crate::tls::{Connector, Stream};
@@ -16,7 +17,6 @@ use std::str::FromStr;
 use std::time::Duration;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 /// The name of a history of writes: 40 hexadecimal digits.
@@ -156,7 +156,7 @@ impl MasterLink {
         silence: Duration,
     ) -> Result<MasterLink, HandshakeError> {
         let connecting = async {
-            let stream = TcpStream::connect(address).await?;
+            let stream = names::connect(address).await?;
             stream.set_nodelay(true)?;
             match connector {
                 None => Ok::<Stream, io::Error>(Stream::Plain(stream)),
@@ -205,10 +205,14 @@ impl MasterLink {
 
     /// The next reply, behind the empty lines that a master sends while it prepares one.
     pub async fn reply(&mut self) -> Result<Value, HandshakeError> {
+        self.reply_within(Limits::CLIENT).await
+    }
+
+    async fn reply_within(&mut self, limits: Limits) -> Result<Value, HandshakeError> {
         loop {
             let blank = self.input.iter().take_while(|byte| **byte == b'\n').count();
             self.input.drain(..blank);
-            if let Some((value, taken)) = resp::reply(&self.input, Limits::CLIENT)? {
+            if let Some((value, taken)) = resp::reply(&self.input, limits)? {
                 self.input.drain(..taken);
                 return Ok(value);
             }
@@ -275,7 +279,11 @@ impl MasterLink {
 
     /// What the master says of its history; a user that may not ask is told nothing.
     pub async fn history(&mut self) -> Result<Option<History>, HandshakeError> {
-        let answer = self.ask(&[b"INFO", b"replication"]).await?;
+        let mut out = Vec::new();
+        resp::write_request(&mut out, &[b"INFO", b"replication"]);
+        self.send(&out).await?;
+        // It has a line for each replica.
+        let answer = self.reply_within(Limits::INFO).await?;
         Ok(answer.text().and_then(|text| History::parse(&text)))
     }
 
@@ -335,6 +343,32 @@ mod tests {
         assert!(answer(&format!("FULLRESYNC {ID} 18446744073709551615")).is_err());
         let error = psync_reply(&Value::Error("NOMASTERLINK no".into())).unwrap_err().to_string();
         assert!(error.contains("NOMASTERLINK"), "{error}");
+    }
+
+    /// A relay below one that has a thousand replicas reads its INFO as any other.
+    #[tokio::test]
+    async fn a_master_of_very_many_replicas_says_its_history() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let replicas: String = (0..2_000)
+            .map(|number| format!("slave{number}:ip=127.0.0.1,port={number},state=online\r\n"))
+            .collect();
+        let text = format!(
+            "{replicas}master_replid:{ID}\r\nmaster_repl_offset:9\r\nsecond_repl_offset:-1\r\n\
+             repl_backlog_first_byte_offset:1\r\n"
+        );
+        assert!(text.len() > Limits::CLIENT.bytes);
+        let answers = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut asked = [0; 64];
+            let _ = stream.read(&mut asked).await.unwrap();
+            stream.write_all(format!("${}\r\n{text}\r\n", text.len()).as_bytes()).await.unwrap();
+        };
+        let asks = async {
+            let mut link = MasterLink::connect(&address, None, Duration::from_secs(20)).await.unwrap();
+            link.history().await.unwrap().map(|history| history.id.to_string())
+        };
+        assert_eq!(tokio::join!(answers, asks).1.as_deref(), Some(ID));
     }
 
     proptest! {

@@ -24,6 +24,7 @@ pub mod history;
 pub mod info;
 pub mod log;
 pub mod metrics;
+pub mod names;
 pub mod payload;
 pub mod relay;
 pub mod replica;

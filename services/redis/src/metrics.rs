@@ -1,12 +1,13 @@
 //! Counters and gauges in Prometheus' text format, over a listener that knows `GET /metrics` alone.
 
 use crate::relay::{LinkState, Phase, Relay};
+use std::collections::VecDeque;
 use std::fmt::Write;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::spawn_local;
+use tokio::task::{JoinHandle, spawn_local};
 use tokio::time::{sleep, timeout};
 
 /// Requests that are answered at a time.
@@ -16,18 +17,23 @@ const REQUEST: usize = 8 << 10;
 
 /// Answers requests for as long as the relay runs.
 pub async fn serve(relay: Rc<Relay>, listener: TcpListener) {
-    let open = Rc::new(());
+    let mut open: VecDeque<JoinHandle<()>> = VecDeque::new();
     loop {
         match listener.accept().await {
-            Ok((stream, _)) if Rc::strong_count(&open) <= AT_A_TIME => {
-                let (relay, open) = (relay.clone(), open.clone());
-                spawn_local(async move {
+            Ok((stream, _)) => {
+                open.retain(|request| !request.is_finished());
+                // Who has said nothing for longest keeps nobody out.
+                if open.len() == AT_A_TIME
+                    && let Some(oldest) = open.pop_front()
+                {
+                    oldest.abort();
+                }
+                let relay = relay.clone();
+                open.push_back(spawn_local(async move {
                     // A client that is gone or slow is not a concern of the relay.
                     let _ = timeout(Duration::from_secs(5), answer(&relay, stream)).await;
-                    drop(open);
-                });
+                }));
             }
-            Ok(_) => {}
             Err(_) => sleep(Duration::from_millis(100)).await,
         }
     }
@@ -60,7 +66,7 @@ async fn answer(relay: &Relay, mut stream: TcpStream) -> std::io::Result<()> {
 
 /// A value of the label syntax: backslash, quote and line feed are escaped.
 fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n").replace('\r', " ")
 }
 
 /// All metrics, in a fixed order.
@@ -190,6 +196,11 @@ pub fn text(relay: &Relay) -> String {
             "Files of the master that the spool had no room for.",
             counters.spool_failures.get(),
         ),
+        (
+            "state_failures_total",
+            "Times that the state file could not be written.",
+            counters.state_failures.get(),
+        ),
         ("master_partial_total", "Partial synchronisations with the master.", counters.master_partial.get()),
         ("replica_full_total", "Full synchronisations of replicas.", counters.replica_full.get()),
         (
@@ -217,6 +228,61 @@ mod tests {
     use crate::config::Config;
     use crate::relay::Relay;
     use crate::relay::tests::{replica, replica_that, take};
+
+    /// Connections that say nothing keep nobody from the figures.
+    #[tokio::test]
+    async fn who_says_nothing_makes_room_for_who_asks() {
+        let relay = Relay::new(Config::of("127.0.0.1:6379", "127.0.0.1:0")).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let all = tokio::task::LocalSet::new();
+        all.spawn_local(serve(relay, listener));
+        let asked = all.run_until(async {
+            let mut idle = Vec::new();
+            for _ in 0..3 * AT_A_TIME {
+                idle.push(TcpStream::connect(address).await.unwrap());
+            }
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").await.unwrap();
+            let mut page = String::new();
+            stream.read_to_string(&mut page).await.map(|_| page)
+        });
+        let page = asked.await.unwrap();
+        assert!(page.starts_with("HTTP/1.1 200") && page.contains("offpath_relay_up 0"), "{page}");
+    }
+
+    /// Two counters that are taken for each other would go unseen where each is nothing.
+    #[test]
+    fn each_counter_stands_under_its_own_name() {
+        let relay = Relay::new(Config::of("127.0.0.1:6379", "127.0.0.1:0")).unwrap();
+        let counters = &relay.counters;
+        let all = [
+            ("stream_received_bytes_total", &counters.stream_bytes_in),
+            ("stream_sent_bytes_total", &counters.stream_bytes_out),
+            ("file_received_bytes_total", &counters.file_bytes_in),
+            ("file_sent_bytes_total", &counters.file_bytes_out),
+            ("commands_total", &counters.commands),
+            ("master_full_total", &counters.master_full),
+            ("master_files_total", &counters.master_files),
+            ("spool_failures_total", &counters.spool_failures),
+            ("state_failures_total", &counters.state_failures),
+            ("master_partial_total", &counters.master_partial),
+            ("replica_full_total", &counters.replica_full),
+            ("own_files_total", &counters.own_files),
+            ("replica_partial_total", &counters.replica_partial),
+            ("replicas_dropped_total", &counters.dropped_slow),
+            ("refused_total", &counters.refused),
+            ("connections_total", &counters.connections),
+        ];
+        for (power, (_, counter)) in all.iter().enumerate() {
+            counter.set(1 << power);
+        }
+        let page = text(&relay);
+        for (power, (name, _)) in all.iter().enumerate() {
+            let line = format!("\noffpath_relay_{name} {}\n", 1 << power);
+            assert!(page.contains(&line), "{line}: {page}");
+        }
+    }
 
     #[test]
     fn what_a_replica_has_not_acknowledged_and_what_it_was_not_sent_are_two_things() {

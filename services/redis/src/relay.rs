@@ -4,6 +4,7 @@
 //! One thread runs everything, so nothing here is locked. A replica costs its connection, a few kB and
 //! a place in the stream; the bytes themselves are kept once.
 
+use crate::acknowledge::Questions;
 use crate::backlog::Backlog;
 use crate::config::{CheckedConfig, Config, ConfigError, May};
 use crate::handshake::ReplicationId;
@@ -11,7 +12,7 @@ use crate::history::ServerIdentity;
 use crate::spool::{Spill, Spool, Stage};
 use crate::state::{LEFT, LeftHistory};
 use crate::tls::{Acceptor, Connector, TlsError};
-use crate::{descriptors, downstream, log, metrics, state, upstream};
+use crate::{descriptors, downstream, log, metrics, names, state, upstream};
 use nix::sys::signal::{SigSet, Signal as NixSignal};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -22,18 +23,15 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use thiserror::Error;
-use tokio::net::{TcpListener, lookup_host};
+use tokio::net::TcpListener;
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Mutex, Notify, broadcast, watch};
-use tokio::task::{LocalSet, spawn_local};
+use tokio::task::{JoinError, JoinSet, LocalSet};
 use tokio::time::{sleep, timeout};
 
 /// Published messages that wait for a subscriber; one that falls further behind loses the oldest.
 const MESSAGES: usize = 64;
-
-/// Why one is dropped that has waited for so long that only its return shows that it lives.
-pub const WAITED: &str = "it waited for longer than `limits.timeout`, and comes back if it lives";
 
 /// For how long a replica that came to follow the window may go back to disk rather than be dropped.
 const JOINING: Duration = Duration::from_secs(10);
@@ -128,6 +126,24 @@ pub enum Phase {
     Online,
 }
 
+/// Why a replica is dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dropped {
+    /// What it was given of a file or of the stream is of no use any more. One that waits again has nothing of it.
+    Given(&'static str),
+    /// It has to go, whether it waits or not.
+    Itself(&'static str),
+}
+
+impl Dropped {
+    /// In words.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Dropped::Given(reason) | Dropped::Itself(reason) => reason,
+        }
+    }
+}
+
 /// One replica.
 #[derive(Debug)]
 pub struct Replica {
@@ -165,7 +181,7 @@ pub struct Replica {
     /// Since when it is further behind than the soft limit.
     pub behind_since: Cell<Option<Instant>>,
     /// Why it is to be dropped.
-    pub dropped: Cell<Option<&'static str>>,
+    pub dropped: Cell<Option<Dropped>>,
     /// Wakes its connection to see that it is dropped.
     pub wake: Notify,
     /// Wakes its connection to send more of the stream.
@@ -224,10 +240,18 @@ impl Replica {
         is_done
     }
 
-    /// Ends its connection.
+    /// Ends its connection, whatever it waits for.
     pub fn drop_for(&self, reason: &'static str) {
+        if !matches!(self.dropped.get(), Some(Dropped::Itself(_))) {
+            self.dropped.set(Some(Dropped::Itself(reason)));
+            self.wake.notify_one();
+        }
+    }
+
+    /// Ends its connection, unless it waits again by the time that it sees this.
+    pub fn loses(&self, reason: &'static str) {
         if self.dropped.get().is_none() {
-            self.dropped.set(Some(reason));
+            self.dropped.set(Some(Dropped::Given(reason)));
             self.wake.notify_one();
         }
     }
@@ -252,6 +276,8 @@ pub struct Counters {
     pub master_files: Cell<u64>,
     /// Files of the master that the spool had no room for.
     pub spool_failures: Cell<u64>,
+    /// Times that the state could not be kept.
+    pub state_failures: Cell<u64>,
     /// Partial ones.
     pub master_partial: Cell<u64>,
     /// Full synchronisations of replicas.
@@ -321,10 +347,10 @@ pub struct Current {
     pub acknowledged: u64,
     /// When it was told that, or when the link began.
     pub told_at: Instant,
-    /// The offset at which the master asked for an acknowledgement that it has not got.
-    pub asked_at: Option<u64>,
+    /// Where the master asked for acknowledgements that it has not got.
+    pub asked: Questions,
     /// The same for what is on disk.
-    pub asked_fsync_at: Option<u64>,
+    pub asked_fsync: Questions,
     /// When a replica left last.
     pub left: Option<Instant>,
     /// Whether the master has said that it refuses writes without a replica.
@@ -428,6 +454,13 @@ impl Settings {
     }
 }
 
+/// A master that REPLICAOF names.
+struct Told {
+    master: String,
+    /// Whether the configuration names another.
+    is_told: bool,
+}
+
 /// A running relay.
 pub struct Relay {
     settings: RefCell<Rc<Settings>>,
@@ -447,6 +480,10 @@ pub struct Relay {
     pub save: Notify,
     /// What is on disk of the state.
     kept: Mutex<state::State>,
+    /// Why it was not kept last.
+    unkept: RefCell<Option<String>>,
+    /// Held by the REPLICAOF that is carried out.
+    following: Mutex<()>,
     /// Held by whoever receives a file of its own, so that the master writes one of these at a time.
     pub own_file: Mutex<()>,
     /// Whether the relay is ending.
@@ -509,8 +546,8 @@ impl Relay {
             replicas: BTreeMap::new(),
             acknowledged: 0,
             told_at: Instant::now(),
-            asked_at: None,
-            asked_fsync_at: None,
+            asked: Questions::default(),
+            asked_fsync: Questions::default(),
             left: None,
             needs_replicas: false,
             clients: 0,
@@ -554,6 +591,8 @@ impl Relay {
             fetch: Notify::new(),
             save: Notify::new(),
             kept: Mutex::default(),
+            unkept: RefCell::default(),
+            following: Mutex::default(),
             own_file: Mutex::default(),
             ending: watch::Sender::new(false),
             messages: broadcast::Sender::new(MESSAGES),
@@ -647,7 +686,7 @@ impl Relay {
     pub fn restart(&self, id: ReplicationId, offset: u64) {
         let mut current = self.current.borrow_mut();
         for replica in current.served() {
-            replica.drop_for("the master began a full synchronisation");
+            replica.loses("the master began a full synchronisation");
         }
         current.id = Some(id);
         current.second_id = ReplicationId::NONE;
@@ -701,7 +740,7 @@ impl Relay {
         let end = current.second_offset;
         current.leave(old, end);
         for replica in current.served() {
-            replica.drop_for("the history has another name; it can resume");
+            replica.loses("the history has another name; it can resume");
         }
     }
 
@@ -803,7 +842,7 @@ impl Relay {
     pub fn too_slow(&self, replica: &Replica) {
         if replica.dropped.get().is_none() {
             count(&self.counters.dropped_slow, 1);
-            replica.drop_for("it is further behind than its limit");
+            replica.loses("it is further behind than its limit");
         }
     }
 
@@ -857,7 +896,9 @@ impl Relay {
             if replica.acknowledges && is_due && now - replica.heard.get() > self.settings().checked.timeout {
                 // One that waits has nothing to say, and one of these that lives comes back at once.
                 replica.drop_for(match replica.phase.get() {
-                    Phase::Waiting => WAITED,
+                    Phase::Waiting => {
+                        "it waited for longer than `limits.timeout`, and comes back if it lives"
+                    }
                     Phase::Loading | Phase::Online => "it was silent for longer than `limits.timeout`",
                 });
             }
@@ -882,7 +923,8 @@ impl Relay {
             .values()
             .filter_map(|replica| Some(replica.given.get()?.max(replica.acknowledged.get()) + 1))
             .fold(current.boundary, u64::min)
-            .max(current.backlog.start());
+            // A command that is longer than the window began before it, and the stream can only go on from there.
+            .max(current.backlog.start().min(current.boundary));
         let position = current.id.map(|id| state::Position {
             id,
             second_id: current.second_id,
@@ -898,15 +940,22 @@ impl Relay {
         }
     }
 
-    /// Keeps the state, where there is a file for it and it has changed. One call at a time, so that none replaces what
-    /// a later one has written.
-    async fn keep_state(&self) -> io::Result<()> {
+    /// Keeps the state, where there is a file for it and it has changed, with another master where one is `told`. One call
+    /// at a time, so that none replaces what a later one has written.
+    async fn keep_state(&self, told: Option<&Told>) -> io::Result<()> {
         let mut kept = self.kept.lock().await;
-        let state = self.state();
+        let mut state = self.state();
+        if let Some(told) = told {
+            state.master = told.is_told.then(|| told.master.clone());
+            state.is_meant = true;
+        }
         if let Some(path) = &self.settings().config.spool.state_file
             && *kept != state
         {
-            state::save(path, &state).await?;
+            if let Err(error) = state::save(path, &state).await {
+                count(&self.counters.state_failures, 1);
+                return Err(error);
+            }
             *kept = state;
         }
         Ok(())
@@ -939,51 +988,64 @@ impl Relay {
             return false;
         }
         // A name that is not found now is followed when it is.
-        match timeout(LOOK_UP, lookup_host(address)).await {
-            Ok(Ok(mut found)) => found.any(|found| is_own(found.ip(), bound.ip())),
+        match timeout(LOOK_UP, names::look_up(address)).await {
+            Ok(Ok(found)) => found.iter().any(|found| is_own(found.ip(), bound.ip())),
             _ => false,
         }
     }
 
     /// Follows another master from here on, also after a crash, and whatever its history is. Where it follows it already,
-    /// that changes nothing.
+    /// that changes nothing. One call at a time: what one answers holds for what is on disk, whoever asks meanwhile.
     pub async fn follow(&self, master: String) -> io::Result<()> {
+        let _one = self.following.lock().await;
         let is_told = master != self.settings().config.master.address;
-        let before = {
-            let mut current = self.current.borrow_mut();
+        let is_other = {
+            let current = self.current.borrow();
             let is_other = current.master != master;
             if !is_other && matches!(current.link, LinkState::Synchronising | LinkState::Up) {
                 return Ok(());
             }
-            let told = std::mem::replace(&mut current.is_told, is_told);
-            let meant = std::mem::replace(&mut current.is_meant, true);
-            (std::mem::replace(&mut current.master, master), told, meant, is_other)
+            is_other
         };
-        let kept = self.keep_state().await;
-        let (master, told, meant, is_other) = before;
-        if kept.is_err() {
-            let mut current = self.current.borrow_mut();
-            (current.master, current.is_told, current.is_meant) = (master, told, meant);
-        } else if is_other {
+        let told = Told { master, is_told };
+        self.keep_state(Some(&told)).await?;
+        // Nobody sees the new master with the link to the old one.
+        let mut current = self.current.borrow_mut();
+        (current.master, current.is_told, current.is_meant) = (told.master, is_told, true);
+        if is_other {
+            (current.link, current.trouble) = (LinkState::Down, None);
             self.retarget.notify_one();
         }
-        kept
+        Ok(())
     }
 
     async fn every_second(self: Rc<Relay>) {
+        loop {
+            sleep(Duration::from_secs(1)).await;
+            self.look_after_replicas();
+        }
+    }
+
+    /// Keeps the state every second, and at once where the history has another name.
+    async fn keep_position(self: Rc<Relay>) {
         loop {
             tokio::select! {
                 () = sleep(Duration::from_secs(1)) => {}
                 () = self.save.notified() => {}
             }
-            self.look_after_replicas();
             self.keep_state_or_say().await;
         }
     }
 
     async fn keep_state_or_say(&self) {
-        if let Err(error) = self.keep_state().await {
-            log::line(&format!("the position cannot be kept: {error}"));
+        let failed = self.keep_state(None).await.err().map(|error| error.to_string());
+        let was = self.unkept.replace(failed.clone());
+        match (was, failed) {
+            (was, Some(error)) if was.as_ref() != Some(&error) => {
+                log::line(&format!("the position cannot be kept: {error}; the relay goes on trying"));
+            }
+            (Some(_), None) => log::line("the position is kept again"),
+            _ => {}
         }
     }
 
@@ -1006,8 +1068,13 @@ impl Relay {
                 sleep(Duration::from_millis(10)).await;
             }
         };
-        let in_time = timeout(self.settings().checked.drain, everything_sent).await.is_ok();
-        self.keep_state_or_say().await;
+        let (began, most) = (Instant::now(), self.settings().checked.drain);
+        let in_time = timeout(most, everything_sent).await.is_ok();
+        // A disk that does not answer holds nobody for longer than replicas may, or a second where they took all of that.
+        let left = most.saturating_sub(began.elapsed()).max(Duration::from_secs(1));
+        if timeout(left, self.keep_state_or_say()).await.is_err() {
+            log::line("the position is not kept: the disk has not answered in time");
+        }
         let current = self.current.borrow();
         let published = current.backlog.published();
         let following = current.replicas.values().filter(|replica| replica.counts()).count();
@@ -1103,6 +1170,14 @@ async fn reload_at(mut hangups: Signal, relay: Rc<Relay>, configure: impl Fn() -
     }
 }
 
+/// What is left to do where a part of the relay has ended: its panic is the relay's.
+fn broken(ended: Result<(), JoinError>) -> RelayError {
+    match ended.map_err(JoinError::try_into_panic) {
+        Err(Ok(panic)) => std::panic::resume_unwind(panic),
+        _ => RelayError::Io(io::Error::other("a part of the relay has ended, and the relay with it")),
+    }
+}
+
 /// Runs a relay until SIGTERM or SIGINT; `configure` reads its configuration, again at each SIGHUP, and `ready` is told
 /// the address that replicas can use.
 pub fn run(
@@ -1110,7 +1185,8 @@ pub fn run(
     configure: impl Fn() -> Result<Config, String> + 'static,
     ready: impl FnOnce(SocketAddr),
 ) -> Result<(), RelayError> {
-    let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(4).build()?;
+    let runtime =
+        Builder::new_current_thread().enable_all().max_blocking_threads(names::LOOK_UPS + 4).build()?;
     let at_hangup = {
         let _entered = runtime.enter();
         signal(SignalKind::hangup())?
@@ -1128,21 +1204,26 @@ pub fn run(
         let bound = listener.local_addr()?;
         relay.bound.set(Some(bound));
         relay.port.set(relay.settings().config.announced_port(bound.port()));
+        // What the relay is made of. None ends before the relay does: a relay that goes on without one of them promises
+        // what it does not do.
+        let mut parts = JoinSet::new();
         if let Some(address) = &relay.settings().config.metrics.address {
             let listener = listen(address).await?;
             log::line(&format!("metrics at http://{}/metrics", listener.local_addr()?));
-            spawn_local(metrics::serve(relay.clone(), listener));
+            parts.spawn_local(metrics::serve(relay.clone(), listener));
         }
-        spawn_local(downstream::listen(relay.clone(), listener));
-        spawn_local(upstream::follow(relay.clone()));
-        spawn_local(upstream::fetch_files(relay.clone()));
-        spawn_local(relay.clone().every_second());
-        spawn_local(reload_at(at_hangup, relay.clone(), configure));
+        parts.spawn_local(downstream::listen(relay.clone(), listener));
+        parts.spawn_local(upstream::follow(relay.clone()));
+        parts.spawn_local(upstream::fetch_files(relay.clone()));
+        parts.spawn_local(relay.clone().every_second());
+        parts.spawn_local(relay.clone().keep_position());
+        parts.spawn_local(reload_at(at_hangup, relay.clone(), configure));
         log::line(&format!("replicas of {} connect to {bound}", relay.current.borrow().master));
         ready(bound);
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
+            Some(ended) = parts.join_next() => return Err(broken(ended)),
         }
         relay.ending.send_replace(true);
         relay.drain().await;
@@ -1153,6 +1234,7 @@ pub fn run(
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use std::future::Future;
 
     /// Takes `bytes` more of the stream, of which all before `published` may be given on.
     pub fn take(relay: &Relay, bytes: usize, published: u64) {
@@ -1212,6 +1294,77 @@ pub(crate) mod tests {
             }
             assert_eq!([0, 1, 2].map(|index: usize| all[index].dropped.get().is_some()), [false, true, true]);
         }
+    }
+
+    /// A replica that waits again has nothing that could be of no use, and still has to go where its user has to.
+    #[test]
+    fn who_has_to_go_goes_whatever_it_waits_for() {
+        let relay = Relay::new(Config::of("127.0.0.1:6379", "127.0.0.1:0")).unwrap();
+        let replica = replica(&relay, 1, Phase::Loading);
+        replica.loses("of its file");
+        assert_eq!(replica.dropped.get(), Some(Dropped::Given("of its file")));
+        replica.loses("of another");
+        replica.drop_for("of its user");
+        replica.loses("of a third");
+        assert_eq!(replica.dropped.get(), Some(Dropped::Itself("of its user")));
+    }
+
+    /// The window is smaller than some commands are, and the stream can only go on from where one began.
+    #[test]
+    fn a_command_that_is_longer_than_the_window_is_asked_for_from_its_beginning() {
+        let mut config = Config::of("127.0.0.1:6379", "127.0.0.1:0");
+        config.limits.backlog = "64KiB".into();
+        let relay = Relay::new(config).unwrap();
+        relay.restart("a".repeat(40).parse().unwrap(), 0);
+        take(&relay, 54, 55);
+        relay.current.borrow_mut().boundary = 55;
+        for index in 1..=9 {
+            take(&relay, 16 << 10, 55 + (index << 14));
+        }
+        assert!(relay.current.borrow().backlog.start() > 55, "its beginning has left the window");
+        let position = relay.state().position.expect("a position");
+        assert_eq!((position.next, position.end), (55, 55));
+        upstream::close_unfinished(&relay);
+        let current = relay.current.borrow();
+        assert_eq!((current.backlog.start(), current.backlog.end(), *relay.published.borrow()), (55, 55, 55));
+    }
+
+    /// OK says that it is on disk, to each who asks and whatever others ask meanwhile.
+    #[tokio::test]
+    async fn replicaof_is_answered_by_what_is_on_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("place");
+        std::fs::create_dir(&place).unwrap();
+        let mut config = Config::of("127.0.0.1:6379", "127.0.0.1:0");
+        config.spool.directory = folder.path().into();
+        config.spool.state_file = Some(place.join("state"));
+        let relay = Relay::new(config).unwrap();
+        let up = || {
+            relay.current.borrow_mut().link = LinkState::Up;
+        };
+        let shown = || (relay.current.borrow().master.clone(), relay.current.borrow().link);
+        let (a, b) = ("127.0.0.1:1".to_string(), "127.0.0.1:2".to_string());
+        std::fs::remove_dir(&place).unwrap();
+        up();
+        let both = tokio::join!(relay.follow(a.clone()), relay.follow(a.clone()));
+        assert!(both.0.is_err() && both.1.is_err(), "{both:?}");
+        assert_eq!(shown(), ("127.0.0.1:6379".to_string(), LinkState::Up));
+        assert_eq!(relay.counters.state_failures.get(), 2);
+        std::fs::create_dir(&place).unwrap();
+        let asking = relay.follow(a.clone());
+        let mut asking = std::pin::pin!(asking);
+        std::future::poll_fn(|context| {
+            assert!(asking.as_mut().poll(context).is_pending(), "the disk has not answered");
+            std::task::Poll::Ready(())
+        })
+        .await;
+        assert_eq!(shown(), ("127.0.0.1:6379".to_string(), LinkState::Up), "nobody sees what is not on disk");
+        asking.await.unwrap();
+        assert_eq!(shown(), (a, LinkState::Down), "nor the new master with the old one's link");
+        up();
+        tokio::join!(relay.follow(b.clone()), relay.follow(b.clone())).0.unwrap();
+        let kept = state::load(&place.join("state")).unwrap();
+        assert_eq!((kept.master, kept.is_meant), (Some(b), true));
     }
 
     #[test]

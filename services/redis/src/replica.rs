@@ -4,7 +4,7 @@ use crate::downstream::Connection;
 use crate::handshake::ReplicationId;
 use crate::log;
 use crate::payload::{Form, RdbFormat};
-use crate::relay::{FAILURES, Failures, LinkState, Phase, Relay, Replica, SyncAnswer, WAITED, count};
+use crate::relay::{Dropped, FAILURES, Failures, LinkState, Phase, Relay, Replica, SyncAnswer, count};
 use crate::resp::{self, Limits, write_error};
 use crate::spool::{Spool, Stage};
 use crate::upstream;
@@ -80,7 +80,7 @@ impl Drop for Listed<'_> {
         let mut current = self.relay.current.borrow_mut();
         current.replicas.remove(&replica.number);
         current.left = Some(Instant::now());
-        let reason = replica.dropped.get().unwrap_or("its connection ended");
+        let reason = replica.dropped.get().map_or("its connection ended", Dropped::reason);
         let next = replica.next.get().saturating_sub(1);
         if !current.fails(&replica.address, replica.port) {
             log::line(&format!(
@@ -372,7 +372,7 @@ impl Serving<'_> {
                     }
                 }
                 () = self.replica.wake.notified() => {
-                    if self.replica.dropped.get() == Some(WAITED) {
+                    if matches!(self.replica.dropped.get(), Some(Dropped::Itself(_))) {
                         return Ok(None);
                     }
                     // It was dropped in the moment in which the file that it was to get failed.
@@ -454,7 +454,7 @@ impl Serving<'_> {
             let (now, _) = *stage.borrow_and_update();
             match spool.form() {
                 _ if now == Stage::Failed => {
-                    self.replica.drop_for("the master did not finish its file");
+                    self.replica.loses("the file that it was to get broke off");
                     return self.cut();
                 }
                 Some(form) => break form,
@@ -527,7 +527,7 @@ impl Serving<'_> {
             match now {
                 Stage::Complete => break,
                 Stage::Failed => {
-                    self.replica.drop_for("the master did not finish its file");
+                    self.replica.loses("the file that it was to get broke off");
                     return self.cut();
                 }
                 Stage::Receiving => tokio::select! {
@@ -723,7 +723,7 @@ impl Serving<'_> {
             return Ok(());
         }
         let Some(spill) = spill.filter(|spill| spill.start() <= next) else {
-            self.replica.drop_for("the stream behind its file is no longer kept");
+            self.replica.loses("the stream behind its file is no longer kept");
             return Ok(());
         };
         let piece = spill.read(next).await?;

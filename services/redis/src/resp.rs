@@ -24,6 +24,8 @@ impl Limits {
     pub const STRANGER: Limits = Limits { bytes: 4 * 1024, elements: 16, depth: 1 };
     /// For replicas and operators.
     pub const CLIENT: Limits = Limits { bytes: 64 * 1024, elements: 128, depth: 1 };
+    /// For INFO of a master with very many replicas.
+    pub const INFO: Limits = Limits { bytes: 32 * 1024 * 1024, elements: 1, depth: 0 };
     /// For replies of servers that are asked about their cluster.
     pub const REPLY: Limits = Limits { bytes: 64 * 1024 * 1024, elements: 1 << 20, depth: 8 };
 }

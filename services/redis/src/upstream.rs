@@ -1,6 +1,7 @@
 //! The side of the master: the relay is one replica, with a second connection where a replica needs a
 //! file that the relay has not got.
 
+use crate::acknowledge::Questions;
 use crate::framing::{Framer, FramingError};
 use crate::handshake::{HandshakeError, MasterLink, Psync, ReplicationId};
 use crate::history::History;
@@ -32,6 +33,9 @@ const NO_ROOM: Duration = Duration::from_secs(60);
 
 /// Bytes that are worth sending at once.
 const GATHERED: u64 = 32 << 10;
+
+/// The shortest time between the beginnings of two files beside the stream.
+const BETWEEN_FILES: Duration = Duration::from_secs(1);
 
 /// How often a master that is not followed is asked how it is.
 const HELD: Duration = Duration::from_secs(1);
@@ -106,10 +110,11 @@ pub async fn follow(relay: Rc<Relay>) {
     loop {
         let began = Instant::now();
         let ended = tokio::select! {
-            ended = session(&relay, &followed) => ended,
+            biased;
             () = relay.retarget.notified() => Err(LinkError::Retargeted),
+            ended = session(&relay, &followed) => ended,
         };
-        relay.current.borrow_mut().link = LinkState::Down;
+        let was = std::mem::replace(&mut relay.current.borrow_mut().link, LinkState::Down);
         let Err(error) = ended else { return };
         close_unfinished(&relay);
         if matches!(error, LinkError::Framing(_)) {
@@ -123,7 +128,9 @@ pub async fn follow(relay: Rc<Relay>) {
         // Of a REPLICAOF it was said, and the master that it named has not been tried yet.
         let is_trouble = !matches!(error, LinkError::Retargeted);
         relay.current.borrow_mut().trouble = is_trouble.then(|| text.clone());
-        if is_trouble && (text != last || began.elapsed() > Duration::from_secs(5)) {
+        // What ends a link that has lasted is news, and what a name server takes its time to say again is not.
+        let has_lasted = was != LinkState::Down && began.elapsed() > Duration::from_secs(5);
+        if is_trouble && (text != last || has_lasted) {
             log::line(&format!("no link to the master {}: {text}", relay.current.borrow().master));
             last = text;
         }
@@ -141,9 +148,7 @@ pub async fn follow(relay: Rc<Relay>) {
             // As often as a replica of Redis tries.
             _ => Duration::from_secs(1),
         };
-        if longest < NO_ROOM && began.elapsed() > Duration::from_secs(5)
-            || matches!(error, LinkError::Retargeted)
-        {
+        if longest < NO_ROOM && has_lasted || matches!(error, LinkError::Retargeted) {
             pause = Duration::from_millis(50);
         }
         sleep(pause).await;
@@ -153,14 +158,21 @@ pub async fn follow(relay: Rc<Relay>) {
 
 /// Forgets a command that its sender never finished. A replica that has a part of it starts again
 /// where the command began.
-fn close_unfinished(relay: &Relay) {
+pub(crate) fn close_unfinished(relay: &Relay) {
     let mut current = relay.current.borrow_mut();
     let boundary = current.boundary;
-    current.backlog.truncate(boundary);
+    match boundary < current.backlog.start() {
+        // It is longer than the window, which has no place left from which the stream can go on.
+        true => {
+            current.backlog.reset(boundary);
+            current.spill = None;
+        }
+        false => current.backlog.truncate(boundary),
+    }
     let end = current.backlog.end();
     for replica in current.replicas.values() {
         if replica.next.get() > end {
-            replica.drop_for("it has a part of a command that the master never finished");
+            replica.loses("it has a part of a command that the master never finished");
         }
     }
     drop(current);
@@ -200,7 +212,7 @@ async fn session(relay: &Rc<Relay>, followed: &Cell<Option<Instant>>) -> Result<
     {
         let mut current = relay.current.borrow_mut();
         (current.acknowledged, current.told_at) = (0, Instant::now());
-        (current.asked_at, current.asked_fsync_at) = (None, None);
+        (current.asked, current.asked_fsync) = (Questions::default(), Questions::default());
     }
     let answer = link.psync(from).await?;
     match answer {
@@ -575,8 +587,9 @@ fn take_in(relay: &Relay, framer: &mut Framer, base: u64) -> Result<bool, LinkEr
     }
     if let Some(before) = progress.asks_acknowledgement {
         // Replicas acknowledge what lies before the request itself.
-        let at = Some((base + before).saturating_sub(1));
-        (current.asked_at, current.asked_fsync_at) = (at, at);
+        let at = (base + before).saturating_sub(1);
+        current.asked.ask(at);
+        current.asked_fsync.ask(at);
     }
     let held = HELD_BACK.min(relay.settings().checked.backlog / 2);
     let visible = if end - current.boundary > held { end } else { current.boundary };
@@ -694,7 +707,7 @@ fn gather(relay: &Relay, bytes: u64) {
     {
         let current = relay.current.borrow();
         let loading = current.replicas.values().any(|replica| replica.phase.get() == Phase::Loading);
-        if current.asked_at.is_some() || loading || current.replicas.is_empty() {
+        if !current.asked.is_empty() || loading || current.replicas.is_empty() {
             return;
         }
     }
@@ -719,16 +732,23 @@ pub async fn fetch_files(relay: Rc<Relay>) {
     let mut pause = shortest;
     loop {
         relay.fetch.notified().await;
+        let began = Instant::now();
         let fetched = fetch(&relay).await;
         relay.current.borrow_mut().fetching = false;
-        match fetched {
-            Ok(()) => pause = shortest,
+        let rest = match fetched {
+            Ok(()) => {
+                relay.tell_waiting();
+                pause = shortest;
+                // Whoever takes a file and leaves, again and again, has the master write no more than one in so long.
+                BETWEEN_FILES.saturating_sub(began.elapsed())
+            }
             Err(error) => {
                 log::line(&format!("no file for a full synchronisation: {error}"));
-                sleep(pause).await;
-                pause = (pause * 2).min(NO_ROOM);
+                let longer = (pause * 2).min(NO_ROOM);
+                std::mem::replace(&mut pause, longer)
             }
-        }
+        };
+        sleep(rest).await;
         relay.tell_waiting();
     }
 }

@@ -275,8 +275,17 @@ impl Scene {
     }
 
     /// Kills the master for good, promotes a replica, and leads the relay to it; a new server takes the replica's place.
-    fn fail_over(&mut self, one: usize, by_replicaof: bool) {
+    /// Where the relay is lost too, what it alone had by then is gone: that of a replica which stood still meanwhile.
+    fn fail_over(&mut self, one: usize, by_replicaof: bool, with_relay: bool) {
+        if with_relay {
+            self.replicas[one].signal("-STOP");
+            thread::sleep(Duration::from_millis(500));
+            self.relay.kill();
+        }
         self.master.kill();
+        if with_relay {
+            self.replicas[one].signal("-CONT");
+        }
         // What the master confirmed before its end was read by writers by then.
         thread::sleep(Duration::from_millis(100));
         let confirmed = self.seen.lock().unwrap().confirmed.clone();
@@ -287,6 +296,9 @@ impl Scene {
         let promoted = std::mem::replace(&mut self.replicas[one], new);
         promoted.client().ask(&["REPLICAOF", "NO", "ONE"]).expect("it is promoted");
         self.master = promoted;
+        if with_relay {
+            self.relay.restart();
+        }
         {
             // Only what was confirmed has to have survived.
             let mut seen = self.seen.lock().unwrap();
@@ -368,8 +380,13 @@ impl Scene {
             }
             8 => {
                 let by_replicaof = self.told || draws.below(2) == 0;
-                self.fail_over(one, by_replicaof);
+                self.fail_over(one, by_replicaof, false);
                 "a fail-over"
+            }
+            9 => {
+                let by_replicaof = self.told || draws.below(2) == 0;
+                self.fail_over(one, by_replicaof, true);
+                "a fail-over without the relay, of a replica that stood still"
             }
             _ => {
                 let state = self.relay.folder.path().join("state");
@@ -389,7 +406,7 @@ impl Scene {
 /// of them is gone.
 #[test]
 fn what_is_confirmed_survives_and_nothing_is_taken_without_a_quorum() {
-    const ACTIONS: usize = 10;
+    const ACTIONS: usize = 11;
     let Some(program) = redis() else { return };
     let rounds = number("OFFPATH_CHAOS_ROUNDS", ACTIONS as u64);
     let seed = number("OFFPATH_CHAOS_SEED", 1);
@@ -401,7 +418,7 @@ fn what_is_confirmed_survives_and_nothing_is_taken_without_a_quorum() {
     let (mut taken, mut confirmed, mut refused) = (0, 0, 0);
     for round in 0..rounds {
         if order.is_empty() {
-            // Each happens once in ten rounds, in another order each time.
+            // Each happens once in so many rounds, in another order each time.
             order = (0..ACTIONS).collect();
             for index in (1..ACTIONS).rev() {
                 order.swap(index, draws.below(index as u64 + 1) as usize);

@@ -330,7 +330,8 @@ fn a_master_that_wants_replicas_by_now_is_left_with_the_last_of_them() {
         }
         let mut client = master.client();
         client.ask(&["CONFIG", "SET", "min-replicas-to-write", "1"]).unwrap();
-        client.ask(&["SET", "probe", "1"]).expect("the quorum lives");
+        // A master that has sent its file just now may not have noted yet that it is loaded.
+        wait_for("a write while the quorum lives", SILENCE, || client.ask(&["SET", "probe", "1"]).is_ok());
         // The others of a quorum stay, which is not enough.
         replicas[0].kill();
         let killed = Instant::now();

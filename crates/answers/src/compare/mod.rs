@@ -3,13 +3,15 @@
 mod html;
 mod text;
 
+pub(crate) use text::interval;
+
 use crate::choices::{ChoicesAnswer, LeftOutAnswer};
 use crate::figures::{Goal, Throughput, Unit};
 use crate::plan::{changes_arguments, list_fill_s, unplanned, without_evidence};
 use crate::report::Page;
 use crate::system::SystemAnswer;
 use crate::{ByName, SCHEMA_VERSION, setting};
-use offpath_plan::comparison::{CompareAsk, Comparison, Contender, Contest, DeviceRatio};
+use offpath_plan::comparison::{CompareAsk, Comparison, Contender, Contest, DeviceRatio, Entrant};
 use offpath_plan::{Basis, Changes, Design, Ranged, Setting};
 use offpath_terminal::failure::Failure;
 use offpath_terminal::options::SystemOptions;
@@ -307,7 +309,10 @@ impl<'a> CompareDraft<'a> {
         let CompareRequest { devices, system, seed, .. } = self.request;
         let design = self.design.changed(changes)?;
         let (setting, seed) = (&self.setting, Seed::new(*seed));
-        let comparison = Comparison::of(&CompareAsk { design: &design, changes, setting, devices, seed })?;
+        let entrants: Vec<Entrant> = devices.iter().map(|device| Entrant::device(device)).collect();
+        let ask =
+            CompareAsk { design: &design, changes, setting, entrants: &entrants, beside_first: false, seed };
+        let comparison = Comparison::of(&ask)?;
         let options =
             [changes_arguments(&self.request.changes), system.arguments(), system.profiles_arguments()];
         Ok(CompareAnswer::of(&comparison, options.concat()))
@@ -475,7 +480,7 @@ impl DeviceFigures {
 
 impl OverReference {
     fn of(over: &DeviceRatio) -> OverReference {
-        let DeviceRatio { ratio, better_in, freed_cores } = over;
+        let DeviceRatio { ratio, better_in, freed_cores, .. } = over;
         let Ranged { value, range_80: (low, high), .. } = freed_cores;
         OverReference {
             ratio: ratio.map(|ratio| ratio.value),

@@ -10,7 +10,7 @@ use offpath_terminal::output::{Screen, TableCell, short, signed};
 const MOST_TURNS: usize = 6;
 
 /// An interval; empty where it is narrower than half a percent.
-pub(super) fn interval((low, high): (f64, f64)) -> String {
+pub(crate) fn interval((low, high): (f64, f64)) -> String {
     if (high - low).abs() <= 0.005 * high.abs() {
         String::new()
     } else {

@@ -21,6 +21,7 @@ pub mod service;
 pub mod sweep;
 pub mod systems;
 pub mod torture;
+pub mod whatif;
 
 use crate::failure::Failure;
 use crate::options::SystemOptions;
@@ -36,6 +37,8 @@ Examples:
     offpath new store && offpath plan store.toml
   Is a card worth it for a design?
     offpath compare designs/kv-ycsb-c.toml --device bluefield2,connectx6
+  What would a design gain if the card were otherwise, as papers suggest to its makers?
+    offpath whatif designs/replication.toml
   What does a 64 B READ of the card's SoC memory cost, and what binds it?
     offpath path bluefield2 --path client-soc --verb read --size 64B
   What if the SoC took larger TLPs?
@@ -84,6 +87,8 @@ pub enum Command {
     Plan(plan::Options),
     Check(check::Options),
     Compare(compare::Options),
+    #[command(name = "whatif")]
+    WhatIf(whatif::Options),
     Path(path::Options),
     Device(device::Options),
     Sweep(sweep::Options),
@@ -138,6 +143,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Plan(options) => plan::run(&options, &context),
         Command::Check(options) => check::run(&options, &context),
         Command::Compare(options) => compare::run(&options, &context),
+        Command::WhatIf(options) => whatif::run(&options, &context),
         Command::Path(options) => path::run(&options, &context),
         Command::Device(options) => device::run(&options, &context),
         Command::Sweep(options) => sweep::run(&options, &context),

@@ -1,0 +1,274 @@
+//! What is the matter with figures of public threads whose cause is known: how often it is named, in the half that was looked at
+//! before and in the half that was not. The second is the one that says something.
+
+use offpath_learn::diagnose::{Cause, CauseGroup, Diagnosis, DiagnosisVerdict, LoggedFigure, diagnose};
+use offpath_logs::{LogItem, LogReader};
+use offpath_profile::{Library, SystemRequest};
+use serde::Deserialize;
+use std::fmt::Write;
+
+/// What was measured when the second half was looked at first: threads, those whose answer is first, those whose answer is among
+/// the first three. Misses are the rest.
+const SEEN: Score = Score { threads: 7, first: 3, first_three: 3 };
+const UNSEEN: Score = Score { threads: 9, first: 4, first_three: 4 };
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Score {
+    threads: usize,
+    first: usize,
+    first_three: usize,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Threads {
+    thread: Vec<Thread>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Thread {
+    address: String,
+    device: String,
+    profile: String,
+    #[serde(default)]
+    settings: Vec<String>,
+    verdict: Option<String>,
+    cause: Vec<String>,
+    words: String,
+    runs: Vec<Run>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Run {
+    program: Option<String>,
+    queue_pairs: Option<u64>,
+    outstanding_reads: Option<u64>,
+    unit: String,
+    #[serde(default = "yes")]
+    size_is_given: bool,
+    rows: Vec<Row>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    size: u64,
+    bandwidth: f64,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// The size that perftest's programs take where none is asked for.
+const USUAL_SIZE: u64 = 65536;
+
+impl Run {
+    /// As small a log of perftest as what is known makes. Its rows have a number of iterations, which threads do not give: the
+    /// program's own.
+    fn log(&self) -> String {
+        let mut text = String::new();
+        if let Some(program) = &self.program {
+            let title = match program.as_str() {
+                "ib_read_bw" => "RDMA_Read BW Test",
+                "ib_write_bw" => "RDMA_Write BW Test",
+                "ib_send_bw" => "Send BW Test",
+                other => panic!("`{other}` is none of ib_read_bw, ib_write_bw and ib_send_bw"),
+            };
+            writeln!(text, "                    {title}").unwrap();
+            if let Some(pairs) = self.queue_pairs {
+                writeln!(text, " Number of qps   : {pairs}\t\tTransport type : IB").unwrap();
+            }
+            writeln!(text, " Connection type : RC\t\tUsing SRQ      : OFF").unwrap();
+            if let Some(reads) = self.outstanding_reads {
+                writeln!(text, " Outstand reads  : {reads}").unwrap();
+            }
+            writeln!(text, "{}", "-".repeat(87)).unwrap();
+        }
+        let (unit, times) = match self.unit.as_str() {
+            "MB/sec" => ("MB/sec", 1.0),
+            "Gb/sec" => ("Gb/sec", 1.0),
+            // Bytes of 10^9, which perftest does not print.
+            "GB/s" => ("Gb/sec", 8.0),
+            other => panic!("`{other}` is none of MB/sec, Gb/sec and GB/s"),
+        };
+        writeln!(text, " #bytes     #iterations    BW peak[{unit}]    BW average[{unit}]").unwrap();
+        let iterations = if self.program.as_deref() == Some("ib_read_bw") { 1000 } else { 5000 };
+        for row in &self.rows {
+            assert!(
+                self.size_is_given || row.size == USUAL_SIZE,
+                "{} B is no size of perftest's own",
+                row.size
+            );
+            let bandwidth = row.bandwidth * times;
+            writeln!(text, " {:<10} {iterations:<10}       0.00               {bandwidth:.6}", row.size)
+                .unwrap();
+        }
+        text
+    }
+}
+
+impl Thread {
+    fn is_seen(&self) -> bool {
+        sha256(self.address.as_bytes())[0] >> 4 & 1 == 0
+    }
+
+    /// What its poster would be told, who knows what the thread says of the card.
+    fn diagnosis(&self) -> Diagnosis {
+        let request = SystemRequest {
+            device: &self.profile,
+            settings: self.settings.clone(),
+            ..SystemRequest::default()
+        };
+        let system = Library::builtin().load(&request).unwrap_or_else(|error| panic!("{error:?}"));
+        let mut figures = Vec::new();
+        for (index, run) in self.runs.iter().enumerate() {
+            let text = run.log();
+            for item in LogReader::new(text.as_bytes()) {
+                match item.expect("it is in memory") {
+                    LogItem::Measurement(measurement) => {
+                        figures.push(LoggedFigure { file: format!("{index}.log").into(), measurement });
+                    }
+                    LogItem::Remark(remark) => panic!("{}: {remark:?}", self.address),
+                }
+            }
+        }
+        assert!(!figures.is_empty(), "{}: no row is read", self.address);
+        diagnose(&system, "client-host", &figures, None).expect("it can be compared")
+    }
+
+    /// The place of what the thread found, from 1; a verdict has the first or none.
+    fn place(&self, diagnosis: &Diagnosis) -> Option<usize> {
+        match &self.verdict {
+            Some(verdict) => (diagnosis.verdict.name() == verdict).then_some(1),
+            None => {
+                let is_in = |cause: Cause| self.cause.iter().any(|name| name == cause.name());
+                let has = |group: &CauseGroup| group.findings.iter().any(|finding| is_in(finding.cause));
+                diagnosis.groups.iter().position(has).map(|place| place + 1)
+            }
+        }
+    }
+}
+
+#[test]
+fn public_threads_are_diagnosed_no_worse_than_they_were() {
+    let threads: Threads = toml::from_str(include_str!("threads.toml")).expect("it is in the schema");
+    let mut scores = [Score::default(), Score::default()];
+    let mut wrongly_normal = Vec::new();
+    for thread in &threads.thread {
+        for name in &thread.cause {
+            assert!(
+                Cause::ALL.iter().any(|cause| cause.name() == name),
+                "`{name}` is no cause: leave it out"
+            );
+        }
+        assert!(
+            thread.verdict.is_none() || thread.cause.is_empty(),
+            "{}: what is normal has no cause",
+            thread.address
+        );
+        let diagnosis = thread.diagnosis();
+        assert_ne!(
+            diagnosis.verdict,
+            DiagnosisVerdict::Nothing,
+            "{}: {:?}",
+            thread.address,
+            diagnosis.skipped
+        );
+        let place = thread.place(&diagnosis);
+        let score = &mut scores[usize::from(!thread.is_seen())];
+        score.threads += 1;
+        score.first += usize::from(place == Some(1));
+        score.first_three += usize::from(place.is_some_and(|place| place <= 3));
+        if diagnosis.verdict == DiagnosisVerdict::Normal && thread.verdict.as_deref() != Some("normal") {
+            wrongly_normal.push(&thread.address);
+        }
+        println!(
+            "{} {}: {} on {}: {}; {:?} at {:.2}, place {place:?}: {:?}",
+            if thread.is_seen() { "seen  " } else { "unseen" },
+            thread.address,
+            thread.device,
+            thread.profile,
+            thread.words,
+            diagnosis.verdict,
+            diagnosis.median_share,
+            diagnosis
+                .groups
+                .iter()
+                .map(|group| group.findings.iter().map(|own| own.cause.name()).collect::<Vec<_>>())
+                .collect::<Vec<_>>(),
+        );
+    }
+    println!("seen {:?}, unseen {:?}, wrongly normal {wrongly_normal:?}", scores[0], scores[1]);
+    assert!(wrongly_normal.is_empty(), "{wrongly_normal:?}");
+    for (found, least) in scores.iter().zip([SEEN, UNSEEN]) {
+        // A thread more or less is another measurement, which has to be made.
+        assert_eq!(found.threads, least.threads);
+        assert!(
+            found.first >= least.first && found.first_three >= least.first_three,
+            "{found:?}, was {least:?}"
+        );
+    }
+}
+
+/// SHA-256 of up to a few kilobytes (FIPS 180-4), so that halves are those of the rule.
+fn sha256(message: &[u8]) -> [u8; 32] {
+    /// The first 32 bits after the point of a root of a prime: the whole root of the prime times 2^(32 power), without its upper bits.
+    fn root_bits(prime: u128, power: u32) -> u32 {
+        let target = prime << (32 * power);
+        let (mut low, mut high) = (0u128, 1u128 << 42);
+        while high - low > 1 {
+            let middle = low.midpoint(high);
+            if middle.checked_pow(power).is_some_and(|value| value <= target) {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        u32::try_from(low & 0xffff_ffff).expect("32 bits")
+    }
+    let primes: Vec<u128> = (2u128..312).filter(|n| (2..*n).all(|other| n % other != 0)).collect();
+    let constants: Vec<u32> = primes.iter().map(|prime| root_bits(*prime, 3)).collect();
+    let mut state: Vec<u32> = primes.iter().take(8).map(|prime| root_bits(*prime, 2)).collect();
+    let mut padded = message.to_vec();
+    padded.push(0x80);
+    padded.resize((padded.len() + 8).next_multiple_of(64) - 8, 0);
+    padded.extend((message.len() as u64 * 8).to_be_bytes());
+    for block in padded.chunks(64) {
+        let mut words: Vec<u32> =
+            block.chunks(4).map(|word| u32::from_be_bytes(word.try_into().expect("4 bytes"))).collect();
+        for at in 16..64 {
+            let (early, late) = (words[at - 15], words[at - 2]);
+            let first = early.rotate_right(7) ^ early.rotate_right(18) ^ (early >> 3);
+            let second = late.rotate_right(17) ^ late.rotate_right(19) ^ (late >> 10);
+            words.push(words[at - 16].wrapping_add(first).wrapping_add(words[at - 7]).wrapping_add(second));
+        }
+        let mut own = state.clone();
+        for (word, constant) in words.iter().zip(&constants) {
+            let (a, e) = (own[0], own[4]);
+            let chosen = (e & own[5]) ^ (!e & own[6]);
+            let most = (a & own[1]) ^ (a & own[2]) ^ (own[1] & own[2]);
+            let first = own[7]
+                .wrapping_add(e.rotate_right(6) ^ e.rotate_right(11) ^ e.rotate_right(25))
+                .wrapping_add(chosen)
+                .wrapping_add(*constant)
+                .wrapping_add(*word);
+            let second = (a.rotate_right(2) ^ a.rotate_right(13) ^ a.rotate_right(22)).wrapping_add(most);
+            own.rotate_right(1);
+            own[4] = own[4].wrapping_add(first);
+            own[0] = first.wrapping_add(second);
+        }
+        state.iter_mut().zip(own).for_each(|(known, more)| *known = known.wrapping_add(more));
+    }
+    let bytes: Vec<u8> = state.iter().flat_map(|word| word.to_be_bytes()).collect();
+    bytes.try_into().expect("32 bytes")
+}
+
+#[test]
+fn halves_are_by_the_digest() {
+    // The digest of "abc" in FIPS 180-4.
+    assert_eq!(sha256(b"abc")[..8], [0xba, 0x78, 0x16, 0xbf, 0x8f, 0x01, 0xcf, 0xea]);
+    assert_eq!(sha256(b"https://github.com/novitalabs/pegaflow/pull/291")[..4], [0x8d, 0xa2, 0x96, 0xb4]);
+}
