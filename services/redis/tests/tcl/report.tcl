@@ -22,8 +22,9 @@ foreach line [split [read $channel] "\n"] {
 close $channel
 
 set failures {}
+set notes {}
 set refused 0
-puts [format "%-34s %6s %8s %6s %8s  %s" file passed allowed failed seconds end]
+puts [format "%-34s %6s %6s %8s %6s %8s  %s" file passed noted allowed failed seconds end]
 foreach file $files {
     set channel [open [file join $logs "[string map {/ -} $file].log"]]
     # Colours are for a terminal.
@@ -36,7 +37,12 @@ foreach file $files {
     set allowed 0
     set failed 0
     set lines [split $text "\n"]
+    set noted 0
     for {set at 0} {$at < [llength $lines]} {incr at} {
+        if {[regexp {^\[ignore\]: noted: (.*)$} [lindex $lines $at] -> what]} {
+            incr noted
+            lappend notes [regsub { in tests/[^:]*:} "$file: $what" ":"]
+        }
         if {[regexp {^\[(err|exception|timeout)\]: (.*)$} [lindex $lines $at] -> kind what]} {
             set name [regsub { in tests/.*$} $what ""]
             set reason [string trim [lindex $lines [expr {$at + 1}]]]
@@ -47,7 +53,7 @@ foreach file $files {
     }
     if {$end ne "reached"} { set refused 1 }
     if {$failed > 0} { set refused 1 }
-    puts [format "%-34s %6d %8d %6d %8s  %s" $file $passed $allowed $failed $seconds $end]
+    puts [format "%-34s %6d %6d %8d %6d %8s  %s" $file $passed $noted $allowed $failed $seconds $end]
 }
 foreach failure $failures {
     lassign $failure file name reason why
@@ -55,4 +61,6 @@ foreach failure $failures {
     if {$why eq ""} { set why "NOT ALLOWED" }
     puts "  $why"
 }
+if {[llength $notes]} { puts "\nnoted, with the test gone on:" }
+foreach what $notes { puts "  $what" }
 exit $refused
