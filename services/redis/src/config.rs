@@ -380,7 +380,8 @@ fn address(key: &str, text: &str, least: u16) -> Result<(), ConfigError> {
     let port =
         text.rsplit_once(':').filter(|(host, _)| !host.is_empty()).map(|(_, port)| port.parse::<u16>());
     match port {
-        Some(Ok(port)) if port >= least => Ok(()),
+        // A URL's host ends before its port, too.
+        Some(Ok(port)) if port >= least && !text.contains('/') => Ok(()),
         _ if text.is_empty() => Err(ConfigError::Missing { key: key.to_string() }),
         _ => {
             let reason = format!("write HOST:PORT with a port from {least} to 65535, as in `127.0.0.1:6379`");
@@ -456,6 +457,25 @@ impl Config {
         if self.master.address == self.listen.address {
             let reason = "the relay listens there itself; name the server to relay";
             return Err(refuse("master.address", &self.master.address, reason));
+        }
+        let (master, listen) = (self.master.address.rsplit_once(':'), self.listen.address.rsplit_once(':'));
+        if let (Some((host, to)), Some((all, at))) = (master, listen)
+            && to == at
+            && ["0.0.0.0", "[::]"].contains(&all)
+            && ["127.0.0.1", "[::1]", "localhost"].contains(&host)
+        {
+            let reason = "the relay listens there itself; name the server to relay";
+            return Err(refuse("master.address", &self.master.address, reason));
+        }
+        if self.metrics.address.as_ref() == Some(&self.listen.address) && !self.listen.address.ends_with(":0") {
+            let reason = "replicas connect there; choose another port";
+            return Err(refuse("metrics.address", &self.listen.address, reason));
+        }
+        if let Some(version) = &self.master.announce_version
+            && !version.split('.').all(|part| (1..=9).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit()))
+        {
+            let reason = "write the version of a server, as in `9.1.0`";
+            return Err(refuse("master.announce_version", version, reason));
         }
         self.master.password = password("master", &self.master.password, &self.master.password_file)?;
         self.master.password_file = None;
@@ -687,6 +707,13 @@ mod tests {
         }
         assert!(refused(|config| config.master.address = "h:2".into()).contains("listens there itself"));
         assert!(refused(|config| config.limits.timeout = "0s".into()).contains("1s to"));
+        assert!(refused(|config| config.master.address = "redis://h:1".into()).contains("HOST:PORT"));
+        assert!(refused(|config| config.metrics.address = Some("h:2".into())).contains("another port"));
+        assert!(refused(|config| config.master.announce_version = Some("nine".into())).contains("9.1.0"));
+        let around = refused(|config| {
+            (config.master.address, config.listen.address) = ("localhost:7".into(), "0.0.0.0:7".into());
+        });
+        assert!(around.contains("listens there itself"), "{around}");
         assert!(refused(|config| config.master.user = Some("u".into())).contains("password"));
         assert!(refused(|config| config.master.password = Some(String::new())).contains("empty"));
         // Whoever shows one password of a user may not get what the other gives.

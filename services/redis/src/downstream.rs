@@ -271,9 +271,14 @@ impl ConnectionSlot {
 /// Whether a connection from this address is refused whatever it says, as Redis refuses it: nobody is asked for a
 /// password, and it is of another machine.
 fn is_denied(config: &Config, peer: IpAddr) -> bool {
+    is_protected(config) && !peer.to_canonical().is_loopback()
+}
+
+/// Whether connections of this machine alone are taken.
+pub fn is_protected(config: &Config) -> bool {
     let asks = !config.user.is_empty()
         || config.listen.tls.as_ref().is_some_and(|tls| tls.client_authorities.is_some());
-    config.listen.protected_mode && !asks && !peer.to_canonical().is_loopback()
+    config.listen.protected_mode && !asks
 }
 
 /// Says why a connection is refused.

@@ -111,10 +111,11 @@ fn replication(relay: &Relay, text: &mut String) {
     }
     let path = [std::slice::from_ref(&relay.run_id), &current.above].concat().join(",");
     let _ = write!(text, "relay_path:{path}\r\n");
-    // Sentinel never promotes a replica of priority 0, and a relay has no data to serve.
+    // Sentinel never promotes a replica of priority 0, and names one that is not announced to no client: a relay has no
+    // data to serve.
     let _ = write!(
         text,
-        "slave_priority:0\r\nslave_read_only:1\r\nreplica_announced:1\r\nconnected_slaves:{}\r\n",
+        "slave_priority:0\r\nslave_read_only:1\r\nreplica_announced:0\r\nconnected_slaves:{}\r\n",
         current.replicas.len()
     );
     if current.needs_replicas {

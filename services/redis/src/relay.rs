@@ -13,6 +13,7 @@ use crate::spool::{Spill, Spool, Stage};
 use crate::state::{LEFT, LeftHistory};
 use crate::tls::{Acceptor, Connector, TlsError};
 use crate::{descriptors, downstream, log, metrics, names, state, upstream};
+use nix::sys::statfs::{TMPFS_MAGIC, statfs};
 use nix::sys::signal::{SigSet, Signal as NixSignal};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -1100,6 +1101,12 @@ fn check_directories(config: &Config) -> Result<(), RelayError> {
     let directory = &config.spool.directory;
     crate::spool::nameless(directory)
         .map_err(|cause| RelayError::Spool { directory: directory.display().to_string(), cause })?;
+    if statfs(directory).is_ok_and(|found| found.filesystem_type() == TMPFS_MAGIC) {
+        log::line(&format!(
+            "{} is memory (tmpfs), which the master's file will take; set `spool.directory` to a directory on a disk",
+            directory.display()
+        ));
+    }
     Ok(())
 }
 
@@ -1218,6 +1225,9 @@ pub fn run(
         parts.spawn_local(relay.clone().every_second());
         parts.spawn_local(relay.clone().keep_position());
         parts.spawn_local(reload_at(at_hangup, relay.clone(), configure));
+        if downstream::is_protected(&relay.settings().config) && !bound.ip().is_loopback() {
+            log::line("protected mode: without a [[user]] connections of other machines are refused");
+        }
         log::line(&format!("replicas of {} connect to {bound}", relay.current.borrow().master));
         ready(bound);
         tokio::select! {

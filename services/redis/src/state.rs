@@ -5,7 +5,7 @@
 use crate::handshake::ReplicationId;
 use offpath_terminal::output::replace;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use tokio::task::spawn_blocking;
 
@@ -49,10 +49,22 @@ pub struct LeftHistory {
 /// So many histories are remembered.
 pub const LEFT: usize = 16;
 
+/// Bytes of a file that may be a state.
+const MOST: u64 = 64 << 10;
+
 /// Reads what was remembered. A file that is not there remembers nothing, and one that cannot be read or holds
 /// anything else is an error: it may have named a master that must not be forgotten.
 pub fn load(path: &Path) -> io::Result<State> {
-    match std::fs::read_to_string(path) {
+    let read = || {
+        // What is no file may have no end, or never begin.
+        if !std::fs::metadata(path)?.is_file() {
+            return Err(io::Error::other("it is no file; name one, or one that is not there yet"));
+        }
+        let mut text = String::new();
+        File::open(path)?.take(MOST).read_to_string(&mut text)?;
+        Ok(text)
+    };
+    match read() {
         Ok(text) => parse(&text).ok_or_else(|| {
             io::Error::other("it is damaged; remove it, and the relay begins anew from its configuration")
         }),
@@ -167,6 +179,11 @@ mod tests {
         assert_eq!(load(&folder.path().join("none")).unwrap(), State::default());
         let file = folder.path().join("state");
         std::fs::write(&file, "x").unwrap();
+        assert!(load(&file).unwrap_err().to_string().contains("remove it"));
+        for endless in [Path::new("/dev/zero"), folder.path()] {
+            assert!(load(endless).unwrap_err().to_string().contains("it is no file"));
+        }
+        std::fs::write(&file, "x".repeat(1 << 20)).unwrap();
         assert!(load(&file).unwrap_err().to_string().contains("remove it"));
     }
 

@@ -34,6 +34,9 @@ const NO_ROOM: Duration = Duration::from_secs(60);
 /// Bytes that are worth sending at once.
 const GATHERED: u64 = 32 << 10;
 
+/// The longest pause after a file that broke off: as often as a replica of Redis tries.
+const AFTER_BREAK: Duration = Duration::from_secs(1);
+
 /// The shortest time between the beginnings of two files beside the stream.
 const BETWEEN_FILES: Duration = Duration::from_secs(1);
 
@@ -744,7 +747,13 @@ pub async fn fetch_files(relay: Rc<Relay>) {
             }
             Err(error) => {
                 log::line(&format!("no file for a full synchronisation: {error}"));
-                let longer = (pause * 2).min(NO_ROOM);
+                // A file that the disk has no room for is written by the master for nothing; one that broke off may be whole
+                // the next time, and who waits for it gets nothing meanwhile.
+                let longest = match error {
+                    LinkError::Spool { .. } => NO_ROOM,
+                    _ => AFTER_BREAK,
+                };
+                let longer = (pause * 2).min(longest);
                 std::mem::replace(&mut pause, longer)
             }
         };

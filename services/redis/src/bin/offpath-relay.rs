@@ -6,7 +6,7 @@ use offpath_redis::config::{Acknowledge, Config, ConfigError, User};
 use offpath_redis::descriptors;
 use offpath_redis::relay::{self, RelayError};
 use offpath_terminal::failure::{BAD_INPUT, Failure};
-use offpath_terminal::output::{OutputOptions, tell};
+use offpath_terminal::output::{OutputOptions, emit, tell};
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -57,7 +57,7 @@ struct Options {
     /// replica may have [default: 1]
     #[arg(long, value_name = "COUNT")]
     quorum: Option<Acknowledge>,
-    /// A directory with room for the master's file
+    /// A directory with room for the master's file, on a disk [default: that of temporary files]
     #[arg(long, value_name = "DIRECTORY")]
     spool: Option<PathBuf>,
     /// Keep the position here, so that a restart costs no full synchronisation
@@ -66,6 +66,9 @@ struct Options {
     /// Answer `GET /metrics` for Prometheus here
     #[arg(long, value_name = "ADDRESS:PORT")]
     metrics: Option<String>,
+    /// Print a configuration with every key, each explained, and end
+    #[arg(long, conflicts_with = "config")]
+    example: bool,
     /// Check the configuration with its files and end
     #[arg(long = "check")]
     check_only: bool,
@@ -133,6 +136,10 @@ fn tell_systemd() {
 
 /// Runs the relay until it is told to end.
 fn run(options: &Options) -> Result<ExitCode, Failure> {
+    if options.example {
+        emit(include_str!("../../../../packaging/relay.toml"))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     options.check()?;
     let config = options.config().map_err(|error| failure(error.into()))?;
     if options.check_only {
@@ -154,7 +161,7 @@ struct Report(RelayError);
 
 impl Diagnostic for Report {
     fn help<'a>(&'a self) -> Option<Box<dyn std::fmt::Display + 'a>> {
-        Some(Box::new("`offpath relay --help` and docs/redis.md describe every key"))
+        Some(Box::new("`offpath relay --example` prints a configuration with every key, and docs/redis.md and docs/relay.md explain them"))
     }
 }
 
