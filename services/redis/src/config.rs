@@ -467,12 +467,15 @@ impl Config {
             let reason = "the relay listens there itself; name the server to relay";
             return Err(refuse("master.address", &self.master.address, reason));
         }
-        if self.metrics.address.as_ref() == Some(&self.listen.address) && !self.listen.address.ends_with(":0") {
+        if self.metrics.address.as_ref() == Some(&self.listen.address) && !self.listen.address.ends_with(":0")
+        {
             let reason = "replicas connect there; choose another port";
             return Err(refuse("metrics.address", &self.listen.address, reason));
         }
         if let Some(version) = &self.master.announce_version
-            && !version.split('.').all(|part| (1..=9).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit()))
+            && !version
+                .split('.')
+                .all(|part| (1..=9).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit()))
         {
             let reason = "write the version of a server, as in `9.1.0`";
             return Err(refuse("master.announce_version", version, reason));

@@ -161,7 +161,9 @@ struct Report(RelayError);
 
 impl Diagnostic for Report {
     fn help<'a>(&'a self) -> Option<Box<dyn std::fmt::Display + 'a>> {
-        Some(Box::new("`offpath relay --example` prints a configuration with every key, and docs/redis.md and docs/relay.md explain them"))
+        Some(Box::new(
+            "`offpath relay --example` prints a configuration with every key, and docs/redis.md and docs/relay.md explain them",
+        ))
     }
 }
 
