@@ -49,6 +49,15 @@ fn a_relays_configuration_is_checked_with_its_files() {
     assert_eq!(offpath(&given).0, 0);
 }
 
+/// A refusal points to it, and a program that was installed has no other file with every key.
+#[test]
+fn an_example_has_every_key() {
+    let (code, example, _) = offpath(&["--example"]);
+    assert_eq!((code, example.as_str()), (0, include_str!("../../../packaging/relay.toml")));
+    let (code, _, message) = offpath(&["--check", "--master", "h:1", "--listen", "h:2", "--backlog", "1B"]);
+    assert!(code == 2 && message.contains("--example"), "{message}");
+}
+
 /// The help says what was measured, and neither more nor what was measured before.
 #[test]
 fn the_help_has_the_measured_cost() {
