@@ -211,9 +211,8 @@ pub fn diagnose(request: &DiagnoseRequest) -> Result<DiagnoseAnswer, Failure> {
 /// two machines with the same card.
 fn unlike_ends(system: &System, path: &str) -> Option<String> {
     let path: offpath_route::Path = path.parse().ok()?;
-    let [from, to] = [&path.requester, &path.responder].map(|name| {
-        system.endpoint(name).ok().map(|(machine, _)| (name, machine.nic.port_rate))
-    });
+    let [from, to] = [&path.requester, &path.responder]
+        .map(|name| system.endpoint(name).ok().map(|(machine, _)| (name, machine.nic.port_rate)));
     let ((from, sends), (to, receives)) = (from?, to?);
     (sends != receives).then(|| {
         format!(
