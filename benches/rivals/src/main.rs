@@ -106,7 +106,8 @@ fn nanoseconds(time: MonotonicTime) -> u64 {
 }
 
 fn run(seed: u64) -> Result<f64, SimulationError> {
-    let server = |seed, last| Server { out: Output::default(), last, draws: Draws(seed), waiting: VecDeque::new() };
+    let server =
+        |seed, last| Server { out: Output::default(), last, draws: Draws(seed), waiting: VecDeque::new() };
     let mut source = Source { out: Output::default(), draws: Draws(seed), left: CUSTOMERS };
     let (mut first, second) = (server(seed ^ 0x5555, false), server(seed ^ 0xaaaa, true));
     let (source_box, first_box, second_box) = (Mailbox::new(), Mailbox::new(), Mailbox::new());

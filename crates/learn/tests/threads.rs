@@ -5,6 +5,7 @@ use offpath_learn::diagnose::{Cause, CauseGroup, Diagnosis, DiagnosisVerdict, Lo
 use offpath_logs::{LogItem, LogReader};
 use offpath_profile::{Library, SystemRequest};
 use serde::Deserialize;
+use sha2::{Digest, Sha256};
 use std::fmt::Write;
 
 /// What was measured when the second half was looked at first: threads, those whose answer is first, those whose answer is among
@@ -112,7 +113,7 @@ impl Run {
 
 impl Thread {
     fn is_seen(&self) -> bool {
-        sha256(self.address.as_bytes())[0] >> 4 & 1 == 0
+        Sha256::digest(&self.address)[0] >> 4 & 1 == 0
     }
 
     /// What its poster would be told, who knows what the thread says of the card.
@@ -211,64 +212,4 @@ fn public_threads_are_diagnosed_no_worse_than_they_were() {
             "{found:?}, was {least:?}"
         );
     }
-}
-
-/// SHA-256 of up to a few kilobytes (FIPS 180-4), so that halves are those of the rule.
-fn sha256(message: &[u8]) -> [u8; 32] {
-    /// The first 32 bits after the point of a root of a prime: the whole root of the prime times 2^(32 power), without its upper bits.
-    fn root_bits(prime: u128, power: u32) -> u32 {
-        let target = prime << (32 * power);
-        let (mut low, mut high) = (0u128, 1u128 << 42);
-        while high - low > 1 {
-            let middle = low.midpoint(high);
-            if middle.checked_pow(power).is_some_and(|value| value <= target) {
-                low = middle;
-            } else {
-                high = middle;
-            }
-        }
-        u32::try_from(low & 0xffff_ffff).expect("32 bits")
-    }
-    let primes: Vec<u128> = (2u128..312).filter(|n| (2..*n).all(|other| n % other != 0)).collect();
-    let constants: Vec<u32> = primes.iter().map(|prime| root_bits(*prime, 3)).collect();
-    let mut state: Vec<u32> = primes.iter().take(8).map(|prime| root_bits(*prime, 2)).collect();
-    let mut padded = message.to_vec();
-    padded.push(0x80);
-    padded.resize((padded.len() + 8).next_multiple_of(64) - 8, 0);
-    padded.extend((message.len() as u64 * 8).to_be_bytes());
-    for block in padded.chunks(64) {
-        let mut words: Vec<u32> =
-            block.chunks(4).map(|word| u32::from_be_bytes(word.try_into().expect("4 bytes"))).collect();
-        for at in 16..64 {
-            let (early, late) = (words[at - 15], words[at - 2]);
-            let first = early.rotate_right(7) ^ early.rotate_right(18) ^ (early >> 3);
-            let second = late.rotate_right(17) ^ late.rotate_right(19) ^ (late >> 10);
-            words.push(words[at - 16].wrapping_add(first).wrapping_add(words[at - 7]).wrapping_add(second));
-        }
-        let mut own = state.clone();
-        for (word, constant) in words.iter().zip(&constants) {
-            let (a, e) = (own[0], own[4]);
-            let chosen = (e & own[5]) ^ (!e & own[6]);
-            let most = (a & own[1]) ^ (a & own[2]) ^ (own[1] & own[2]);
-            let first = own[7]
-                .wrapping_add(e.rotate_right(6) ^ e.rotate_right(11) ^ e.rotate_right(25))
-                .wrapping_add(chosen)
-                .wrapping_add(*constant)
-                .wrapping_add(*word);
-            let second = (a.rotate_right(2) ^ a.rotate_right(13) ^ a.rotate_right(22)).wrapping_add(most);
-            own.rotate_right(1);
-            own[4] = own[4].wrapping_add(first);
-            own[0] = first.wrapping_add(second);
-        }
-        state.iter_mut().zip(own).for_each(|(known, more)| *known = known.wrapping_add(more));
-    }
-    let bytes: Vec<u8> = state.iter().flat_map(|word| word.to_be_bytes()).collect();
-    bytes.try_into().expect("32 bytes")
-}
-
-#[test]
-fn halves_are_by_the_digest() {
-    // The digest of "abc" in FIPS 180-4.
-    assert_eq!(sha256(b"abc")[..8], [0xba, 0x78, 0x16, 0xbf, 0x8f, 0x01, 0xcf, 0xea]);
-    assert_eq!(sha256(b"https://github.com/novitalabs/pegaflow/pull/291")[..4], [0x8d, 0xa2, 0x96, 0xb4]);
 }

@@ -81,18 +81,15 @@ impl ChangeStudy {
     pub fn of(ask: &ChangeAsk<'_>) -> Result<ChangeStudy, miette::Report> {
         let design = ask.design.changed(ask.changes)?;
         let mut entrants = vec![Entrant::device(&design.device)];
-        let with = |entrants: &[Entrant], entrant: &Entrant| {
-            let ask = CompareAsk {
-                design: &design,
-                changes: ask.changes,
-                setting: ask.setting,
-                entrants,
-                beside_first: true,
-                seed: ask.seed,
-            };
-            system_of(&ask, entrant)
+        let compared = CompareAsk {
+            design: &design,
+            changes: ask.changes,
+            setting: ask.setting,
+            entrants: &[],
+            beside_first: true,
+            seed: ask.seed,
         };
-        let plain = with(&entrants, &entrants[0])?;
+        let plain = system_of(&compared, &entrants[0])?;
         let mut tried = Vec::new();
         for change in all(ask)? {
             let entrant = Entrant {
@@ -101,7 +98,7 @@ impl ChangeStudy {
                 settings: change.setting.into_iter().collect(),
                 ..Entrant::device(&design.device)
             };
-            let system = match with(&entrants, &entrant) {
+            let system = match system_of(&compared, &entrant) {
                 Ok(system) => system,
                 Err(error) => match lacks(&error, &plain).filter(|_| !change.is_asked) {
                     Some(why) => {
@@ -121,14 +118,7 @@ impl ChangeStudy {
             };
             tried.push(TriedChange { numbers, outcome, ..change.tried });
         }
-        let comparison = Comparison::of(&CompareAsk {
-            design: &design,
-            changes: ask.changes,
-            setting: ask.setting,
-            entrants: &entrants,
-            beside_first: true,
-            seed: ask.seed,
-        })?;
+        let comparison = Comparison::of(&CompareAsk { entrants: &entrants, ..compared })?;
         Ok(ChangeStudy { comparison, tried })
     }
 

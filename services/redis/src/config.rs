@@ -454,16 +454,13 @@ impl Config {
         if let Some(text) = &self.metrics.address {
             address("metrics.address", text, 0)?;
         }
-        if self.master.address == self.listen.address {
-            let reason = "the relay listens there itself; name the server to relay";
-            return Err(refuse("master.address", &self.master.address, reason));
-        }
         let (master, listen) = (self.master.address.rsplit_once(':'), self.listen.address.rsplit_once(':'));
-        if let (Some((host, to)), Some((all, at))) = (master, listen)
-            && to == at
-            && ["0.0.0.0", "[::]"].contains(&all)
-            && ["127.0.0.1", "[::1]", "localhost"].contains(&host)
-        {
+        // What listens everywhere listens at the machine's own names.
+        let is_around = master.zip(listen).is_some_and(|((host, to), (all, at))| {
+            let is_all = ["0.0.0.0", "[::]"].contains(&all);
+            to == at && is_all && ["127.0.0.1", "[::1]", "localhost"].contains(&host)
+        });
+        if self.master.address == self.listen.address || is_around {
             let reason = "the relay listens there itself; name the server to relay";
             return Err(refuse("master.address", &self.master.address, reason));
         }

@@ -66,7 +66,7 @@ async fn answer(relay: &Relay, mut stream: TcpStream) -> std::io::Result<()> {
 
 /// A value of the label syntax: backslash, quote and line feed are escaped.
 fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n").replace('\r', " ")
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 /// All metrics, in a fixed order.

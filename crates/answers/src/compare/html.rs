@@ -20,7 +20,7 @@ pub(super) fn page(answer: &CompareAnswer) -> Page {
                 "best in {:.0}% of {:.0} joint draws; {}",
                 own.best_in_share_of_draws * 100.0,
                 answer.counted_share_of_draws * answer.draws as f64,
-                own.basis
+                own.mix.basis
             ),
         ));
     }
@@ -46,15 +46,15 @@ pub(super) fn page(answer: &CompareAnswer) -> Page {
     for (one, own) in &planned {
         table.row(vec![
             one.name.clone(),
-            short(own.throughput.rate()),
-            interval(own.throughput.range_80()),
-            short(own.unloaded_latency_us),
+            short(own.mix.throughput.rate()),
+            interval(own.mix.throughput.range_80()),
+            short(own.mix.unloaded_latency_us),
             interval(own.latency_80()),
             short(own.host_cores),
             interval(own.host_cores_80()),
             format!("{:.0}%", own.best_in_share_of_draws * 100.0),
             format!("{:.0}%", own.as_good_in_share_of_draws * 100.0),
-            own.basis.to_string(),
+            own.mix.basis.to_string(),
         ]);
     }
     let chart = |title: &str, axis: String, of: Figure<'_>| {
@@ -74,10 +74,10 @@ pub(super) fn page(answer: &CompareAnswer) -> Page {
     };
     let figures = Section::new("devices", "Each device at its own best mix")
         .with(chart("Throughput", format!("throughput ({})", answer.unit), &|own| {
-            (own.throughput.rate(), own.throughput.range_80())
+            (own.mix.throughput.rate(), own.mix.throughput.range_80())
         }))
         .with(chart("Unloaded latency", "latency (us)".into(), &|own| {
-            (own.unloaded_latency_us, own.latency_80())
+            (own.mix.unloaded_latency_us, own.latency_80())
         }))
         .with(chart("Host cores", format!("cores at {}", answer.host_load()), &|own| {
             (own.host_cores, own.host_cores_80())

@@ -181,11 +181,11 @@ pub struct ComparedDevice {
     pub settings_left_out: Vec<String>,
 }
 
-/// The figures of a device.
+/// The best mix of a device or a card.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct DeviceFigures {
-    /// The throughput of its best mix, as its own plan has it.
+pub struct BestMix {
+    /// Its throughput, as a plan of it has it.
     #[serde(flatten)]
     pub throughput: Throughput,
     /// How well it is known: fitted, predicted, weak, your estimate, or order only.
@@ -205,6 +205,15 @@ pub struct DeviceFigures {
     pub unloaded_latency_us_high_80: f64,
     /// How well the latency is known, by the same words.
     pub unloaded_latency_basis: &'static str,
+}
+
+/// The figures of a device.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct DeviceFigures {
+    /// Its best mix, as its own plan has it.
+    #[serde(flatten)]
+    pub mix: BestMix,
     /// Cores of the host that are busy at the load that is compared, in the mix that spares it most.
     pub host_cores: f64,
     /// Share of the requests by alternative in that mix, which is another than the best one where the goal is another.
@@ -450,12 +459,12 @@ impl ComparedDevice {
     }
 }
 
-impl DeviceFigures {
-    fn of(own: &Contest, unit: Unit) -> DeviceFigures {
+impl BestMix {
+    pub(crate) fn of(own: &Contest, unit: Unit) -> BestMix {
         let plan = &own.checked.plan;
         let us = |seconds: f64| seconds * 1e6;
         let bounds = plan.optimal.bounds.iter().filter(|bound| !bound.is_load);
-        DeviceFigures {
+        BestMix {
             throughput: Throughput::ranged(unit, &plan.optimal.rate),
             basis: plan.recommendation.basis.name(),
             shares: plan.optimal.shares.iter().cloned().collect(),
@@ -465,6 +474,14 @@ impl DeviceFigures {
             unloaded_latency_us_low_80: us(own.latency_s.range_80.0),
             unloaded_latency_us_high_80: us(own.latency_s.range_80.1),
             unloaded_latency_basis: own.latency_basis.name(),
+        }
+    }
+}
+
+impl DeviceFigures {
+    fn of(own: &Contest, unit: Unit) -> DeviceFigures {
+        DeviceFigures {
+            mix: BestMix::of(own, unit),
             host_cores: own.host_cores.value,
             host_sparing_shares: own.sparing.iter().cloned().collect(),
             host_cores_low_80: own.host_cores.range_80.0,

@@ -24,7 +24,7 @@ fn percent(share: f64) -> String {
 
 impl DeviceFigures {
     pub(super) fn latency_80(&self) -> (f64, f64) {
-        (self.unloaded_latency_us_low_80, self.unloaded_latency_us_high_80)
+        (self.mix.unloaded_latency_us_low_80, self.mix.unloaded_latency_us_high_80)
     }
 
     pub(super) fn host_cores_80(&self) -> (f64, f64) {
@@ -65,9 +65,9 @@ impl CompareAnswer {
     /// What a device is worth by the goal.
     pub(super) fn worth(&self, own: &DeviceFigures) -> String {
         match self.goal {
-            Goal::MostThroughput => format!("{} {}", short(own.throughput.rate()), self.unit),
+            Goal::MostThroughput => format!("{} {}", short(own.mix.throughput.rate()), self.unit),
             Goal::LeastHostCpu => format!("{} host cores", short(own.host_cores)),
-            Goal::LowestP99 => format!("{} us mean unloaded latency", short(own.unloaded_latency_us)),
+            Goal::LowestP99 => format!("{} us mean unloaded latency", short(own.mix.unloaded_latency_us)),
         }
     }
 
@@ -100,7 +100,7 @@ impl CompareAnswer {
             return format!("{} alone has a plan", self.best);
         };
         if self.verdict == CompareVerdict::OnlyOne {
-            return format!("only {} has a plan: {}; basis: {}", named.name, self.worth(own), own.basis);
+            return format!("only {} has a plan: {}; basis: {}", named.name, self.worth(own), own.mix.basis);
         }
         let reference = self.reference.as_deref().unwrap_or_default();
         let other = self.figures(reference).map_or_else(String::new, |other| self.worth(other));
@@ -168,9 +168,10 @@ impl CompareAnswer {
             "{said}; {} {} against {other} of {reference}{change}{freed}; basis: {}",
             named.name,
             self.worth(own),
-            match self.figures(reference).map(|other| other.basis).filter(|other| *other != own.basis) {
-                Some(other) => format!("{}, of {reference} {other}", own.basis),
-                None => own.basis.to_string(),
+            match self.figures(reference).map(|other| other.mix.basis).filter(|other| *other != own.mix.basis)
+            {
+                Some(other) => format!("{}, of {reference} {other}", own.mix.basis),
+                None => own.mix.basis.to_string(),
             }
         )
     }
@@ -181,7 +182,7 @@ impl CompareAnswer {
             shares.iter().find(|(other, _)| *other == name).map_or(0.0, |(_, share)| *share)
         };
         let sparing = &own.host_sparing_shares;
-        let is_other = sparing.iter().any(|(name, share)| (share - of(&own.shares, name)).abs() >= 0.005);
+        let is_other = sparing.iter().any(|(name, share)| (share - of(&own.mix.shares, name)).abs() >= 0.005);
         is_other.then(|| shares_text(sparing))
     }
 
@@ -189,23 +190,23 @@ impl CompareAnswer {
         let own = one.plan.as_ref()?;
         Some(vec![
             TableCell::Strong(one.name.clone()),
-            TableCell::Number(short(own.throughput.rate())),
-            TableCell::Text(interval(own.throughput.range_80())),
-            TableCell::Number(short(own.unloaded_latency_us)),
+            TableCell::Number(short(own.mix.throughput.rate())),
+            TableCell::Text(interval(own.mix.throughput.range_80())),
+            TableCell::Number(short(own.mix.unloaded_latency_us)),
             TableCell::Text(interval(own.latency_80())),
             TableCell::Number(short(own.host_cores)),
             TableCell::Text(interval(own.host_cores_80())),
             TableCell::Number(percent(own.best_in_share_of_draws)),
             TableCell::Number(percent(own.as_good_in_share_of_draws)),
-            TableCell::Text(own.basis.to_string()),
+            TableCell::Text(own.mix.basis.to_string()),
         ])
     }
 
     /// How well latency and host cores are known, where that is not as well as the rate.
     fn other_bases(own: &DeviceFigures) -> String {
-        let latency = (own.unloaded_latency_basis != own.basis)
-            .then(|| format!("latency {}", own.unloaded_latency_basis));
-        let cores = (own.host_cores_basis != own.basis && own.host_cores > 0.0)
+        let latency = (own.mix.unloaded_latency_basis != own.mix.basis)
+            .then(|| format!("latency {}", own.mix.unloaded_latency_basis));
+        let cores = (own.host_cores_basis != own.mix.basis && own.host_cores > 0.0)
             .then(|| format!("host cores {}", own.host_cores_basis));
         let all: Vec<String> = latency.into_iter().chain(cores).collect();
         if all.is_empty() { String::new() } else { format!("; basis of {}", all.join(", of ")) }
@@ -219,10 +220,10 @@ impl CompareAnswer {
                 one.name,
                 one.system.testbed,
                 one.host,
-                shares_text(&own.shares),
-                match own.binds.is_empty() {
+                shares_text(&own.mix.shares),
+                match own.mix.binds.is_empty() {
                     true => "nothing but the load".to_string(),
-                    false => own.binds.join(", "),
+                    false => own.mix.binds.join(", "),
                 },
                 self.sparing(own).map_or_else(String::new, |mix| format!("; spares the host most by {mix}")),
                 CompareAnswer::other_bases(own)
@@ -230,7 +231,7 @@ impl CompareAnswer {
             None => format!("{}: no plan: {}", one.name, one.refused.as_deref().unwrap_or_default()),
         };
         let choices = |one: &ComparedDevice| {
-            let choices = one.plan.as_ref().and_then(|own| own.choices.as_ref());
+            let choices = one.plan.as_ref().and_then(|own| own.mix.choices.as_ref());
             let lines = choices.map_or_else(Vec::new, ChoicesAnswer::lines);
             lines.into_iter().map(|line| format!("{}: {line}", one.name)).collect::<Vec<String>>()
         };

@@ -2,12 +2,12 @@
 
 mod text;
 
-use crate::choices::{ChoicesAnswer, LeftOutAnswer};
-use crate::compare::cautions;
-use crate::figures::{Goal, Throughput, Unit};
+use crate::choices::LeftOutAnswer;
+use crate::compare::{BestMix, cautions};
+use crate::figures::{Goal, Unit};
 use crate::plan::{changes_arguments, unplanned};
 use crate::system::SystemAnswer;
-use crate::{ByName, SCHEMA_VERSION, setting};
+use crate::{SCHEMA_VERSION, setting};
 use offpath_plan::comparison::{Contest, DeviceRatio};
 use offpath_plan::whatif::{ChangeAsk, ChangeStudy, TriedChange, TriedOutcome};
 use offpath_plan::{Changes, Design, Ranged, Setting};
@@ -183,26 +183,9 @@ pub struct TriedNumberAnswer {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TriedFigures {
-    /// Its throughput, as a plan of it has it.
+    /// The mix, as a plan of it has it.
     #[serde(flatten)]
-    pub throughput: Throughput,
-    /// How well it is known: fitted, predicted, weak, your estimate, or order only.
-    pub basis: &'static str,
-    /// Share of the requests by alternative.
-    pub shares: ByName<f64>,
-    /// What was found of the choices that the design leaves open; not there where it leaves none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub choices: Option<ChoicesAnswer>,
-    /// What binds the mix.
-    pub binds: Vec<String>,
-    /// Mean latency of a request of it on idle stations.
-    pub unloaded_latency_us: f64,
-    /// Lower end of the latency's 80% interval.
-    pub unloaded_latency_us_low_80: f64,
-    /// Upper end of it.
-    pub unloaded_latency_us_high_80: f64,
-    /// How well the latency is known, by the same words.
-    pub unloaded_latency_basis: &'static str,
+    pub mix: BestMix,
     /// Host processor time of a request of it in microseconds.
     pub host_cpu_us: f64,
     /// Whether the twin carries what is planned.
@@ -425,20 +408,9 @@ impl TriedEffect {
 
 impl TriedFigures {
     fn of(own: &Contest, unit: Unit) -> TriedFigures {
-        let plan = &own.checked.plan;
-        let us = |seconds: f64| seconds * 1e6;
-        let bounds = plan.optimal.bounds.iter().filter(|bound| !bound.is_load);
         TriedFigures {
-            throughput: Throughput::ranged(unit, &plan.optimal.rate),
-            basis: plan.recommendation.basis.name(),
-            shares: plan.optimal.shares.iter().cloned().collect(),
-            choices: own.search.as_ref().map(|search| ChoicesAnswer::of(search, &own.margins)),
-            binds: bounds.map(|bound| bound.name.clone()).collect(),
-            unloaded_latency_us: us(own.latency_s.value),
-            unloaded_latency_us_low_80: us(own.latency_s.range_80.0),
-            unloaded_latency_us_high_80: us(own.latency_s.range_80.1),
-            unloaded_latency_basis: own.latency_basis.name(),
-            host_cpu_us: us(plan.optimal.host_cpu_s),
+            mix: BestMix::of(own, unit),
+            host_cpu_us: own.checked.plan.optimal.host_cpu_s * 1e6,
             confirmed: own.checked.settled.gap.is_none() && own.checked.settled.has_settled(),
         }
     }

@@ -44,9 +44,9 @@ impl OverNow {
 
 impl TriedFigures {
     fn binds(&self) -> String {
-        match self.binds.is_empty() {
+        match self.mix.binds.is_empty() {
             true => "nothing but the load".to_string(),
-            false => self.binds.join(", "),
+            false => self.mix.binds.join(", "),
         }
     }
 
@@ -80,12 +80,12 @@ impl TriedAnswer {
     /// What binds and what is taken, where that is otherwise.
     fn moved(&self, answer: &WhatIfAnswer) -> String {
         let Some(then) = &self.then else { return String::new() };
-        let (mix, binds) = (shares_text(&then.shares), then.binds());
+        let (mix, binds) = (shares_text(&then.mix.shares), then.binds());
         let caution = then.caution();
         match &answer.now {
             None => format!("{mix}; binds: {binds}{caution}"),
             Some(now) => {
-                let (mix_now, binds_now) = (shares_text(&now.shares), now.binds());
+                let (mix_now, binds_now) = (shares_text(&now.mix.shares), now.binds());
                 let mix = if mix == mix_now { "the same mix".to_string() } else { mix };
                 let binds = match binds == binds_now {
                     true => format!("binds as before: {binds}"),
@@ -141,11 +141,11 @@ impl TriedAnswer {
             TableCell::Text(of(&OverNow::gain_80)),
             TableCell::Number(of(&|over| percent(over.better_in_share_of_draws))),
             TableCell::Number(of(&|over| percent(over.worse_in_share_of_draws))),
-            TableCell::Number(short(then.unloaded_latency_us)),
+            TableCell::Number(short(then.mix.unloaded_latency_us)),
             TableCell::Number(of(&|over| {
                 over.unloaded_latency_change_percent.map_or("-".to_string(), change)
             })),
-            TableCell::Text(then.basis.to_string()),
+            TableCell::Text(then.mix.basis.to_string()),
         ])
     }
 }
@@ -154,7 +154,7 @@ impl WhatIfAnswer {
     /// What a best mix is worth by the goal.
     fn worth(&self, own: &TriedFigures) -> String {
         match self.goal {
-            Goal::MostThroughput | Goal::LowestP99 => short(own.throughput.rate()),
+            Goal::MostThroughput | Goal::LowestP99 => short(own.mix.throughput.rate()),
             Goal::LeastHostCpu => short(own.host_cpu_us),
         }
     }
@@ -194,7 +194,7 @@ impl WhatIfAnswer {
                 self.worth(now),
                 self.worth_unit(),
                 now.binds(),
-                now.basis
+                now.mix.basis
             );
         };
         let (Some(then), Some(over)) = (&first.then, &first.over_now) else {
@@ -202,7 +202,7 @@ impl WhatIfAnswer {
         };
         let interval = over.gain_80();
         let interval = if interval.is_empty() { interval } else { format!(" (80% interval {interval})") };
-        let order = match [now.basis, then.basis].contains(&"order only") {
+        let order = match [now.mix.basis, then.mix.basis].contains(&"order only") {
             true => "; order only: guesses decide these figures",
             false => "",
         };
@@ -222,7 +222,7 @@ impl WhatIfAnswer {
             self.worth(then),
             self.worth_unit(),
             self.worth(now),
-            then.basis
+            then.mix.basis
         )
     }
 
@@ -252,9 +252,9 @@ impl WhatIfAnswer {
                 TableCell::Text(String::new()),
                 TableCell::Number(String::new()),
                 TableCell::Number(String::new()),
-                TableCell::Number(short(now.unloaded_latency_us)),
+                TableCell::Number(short(now.mix.unloaded_latency_us)),
                 TableCell::Number(String::new()),
-                TableCell::Text(now.basis.to_string()),
+                TableCell::Text(now.mix.basis.to_string()),
             ]
         });
         let rows = as_it_is.into_iter().chain(self.changes.iter().filter_map(|one| one.row(self)));
@@ -270,11 +270,11 @@ impl WhatIfAnswer {
                     "as it is: {}{}; {}; binds: {}{}\n",
                     self.rate_80(now),
                     self.worth_unit(),
-                    shares_text(&now.shares),
+                    shares_text(&now.mix.shares),
                     now.binds(),
                     now.caution()
                 );
-                let choices = now.choices.as_ref().map_or_else(Vec::new, ChoicesAnswer::lines);
+                let choices = now.mix.choices.as_ref().map_or_else(Vec::new, ChoicesAnswer::lines);
                 choices.iter().for_each(|line| text += &format!("as it is: {line}\n"));
             }
             None => text += &format!("as it is: no plan: {}\n", self.refused.as_deref().unwrap_or_default()),
@@ -315,7 +315,7 @@ impl WhatIfAnswer {
     fn rate_80(&self, now: &TriedFigures) -> String {
         let interval = match self.goal {
             Goal::LeastHostCpu => String::new(),
-            Goal::MostThroughput | Goal::LowestP99 => interval(now.throughput.range_80()),
+            Goal::MostThroughput | Goal::LowestP99 => interval(now.mix.throughput.range_80()),
         };
         let interval = if interval.is_empty() { interval } else { format!("(80% interval {interval}) ") };
         format!("{} {interval}", self.worth(now))
