@@ -4,9 +4,9 @@
 //! `min-replicas-to-write` counts. The relay says either for its replicas alone: an acknowledgement leaves when as
 //! many replicas as the quorum has were heard since the last one, and never by the clock.
 
-use crate::relay::{Current, Phase, Relay, Replica};
+use crate::relay::{Current, Relay};
+use crate::replica::{Phase, Replica};
 use crate::resp;
-use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// Acknowledgements that the master did not ask for are this far apart at least, however many replicas speak.
@@ -33,41 +33,6 @@ impl Acknowledgement {
             words.extend([b"FACK".as_slice(), fsynced.as_bytes()]);
         }
         resp::write_request(out, &words);
-    }
-}
-
-/// The offsets at which the master has asked for an acknowledgement and got none, the first one first. Those who wait there
-/// wait for different writes, and each is answered as soon as it can be.
-#[derive(Debug, Default)]
-pub struct Questions(VecDeque<u64>);
-
-impl Questions {
-    /// So many questions are remembered; where there are more, the last stands for those between.
-    const MOST: usize = 1_024;
-
-    /// Takes a question at `offset`.
-    pub fn ask(&mut self, offset: u64) {
-        if self.0.len() == Questions::MOST {
-            self.0.pop_back();
-        }
-        self.0.push_back(offset);
-    }
-
-    /// Whether what is known answers any.
-    pub fn is_answered(&self, known: Option<u64>) -> bool {
-        self.0.front().is_some_and(|first| known >= Some(*first))
-    }
-
-    /// Forgets those that what is known answers.
-    fn answer(&mut self, known: Option<u64>) {
-        while self.is_answered(known) {
-            self.0.pop_front();
-        }
-    }
-
-    /// Whether nothing is owed.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
     }
 }
 
@@ -380,6 +345,16 @@ mod tests {
         assert!(relay.current.borrow().asked_fsync.is_empty());
     }
 
+    #[test]
+    fn an_acknowledgement_is_written_with_what_is_on_disk_where_that_is_known() {
+        let mut out = Vec::new();
+        Acknowledgement { offset: 7, fsynced: None }.write(&mut out);
+        Acknowledgement { offset: 8, fsynced: Some(6) }.write(&mut out);
+        let plain = "*3\r\n$8\r\nREPLCONF\r\n$3\r\nACK\r\n$1\r\n7\r\n";
+        let with = "*5\r\n$8\r\nREPLCONF\r\n$3\r\nACK\r\n$1\r\n8\r\n$4\r\nFACK\r\n$1\r\n6\r\n";
+        assert_eq!(String::from_utf8(out).unwrap(), [plain, with].concat());
+    }
+
     /// Many wait at the master at once, each for a write of its own: a later question keeps no answer to an earlier one back.
     #[test]
     fn each_of_many_questions_is_answered_as_soon_as_it_can_be() {
@@ -397,21 +372,5 @@ mod tests {
             relay.acknowledged(&replica, offset, None);
             assert_eq!(told(&relay), said, "{offset}");
         }
-        let mut asked = Questions::default();
-        (0..5_000).for_each(|at| asked.ask(at));
-        assert_eq!(
-            (asked.0.len(), asked.0.front(), asked.0.back()),
-            (Questions::MOST, Some(&0), Some(&4_999))
-        );
-    }
-
-    #[test]
-    fn an_acknowledgement_is_written_with_what_is_on_disk_where_that_is_known() {
-        let mut out = Vec::new();
-        Acknowledgement { offset: 7, fsynced: None }.write(&mut out);
-        Acknowledgement { offset: 8, fsynced: Some(6) }.write(&mut out);
-        let plain = "*3\r\n$8\r\nREPLCONF\r\n$3\r\nACK\r\n$1\r\n7\r\n";
-        let with = "*5\r\n$8\r\nREPLCONF\r\n$3\r\nACK\r\n$1\r\n8\r\n$4\r\nFACK\r\n$1\r\n6\r\n";
-        assert_eq!(String::from_utf8(out).unwrap(), [plain, with].concat());
     }
 }

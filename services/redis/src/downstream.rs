@@ -2,23 +2,21 @@
 //! that a replica, `redis-cli` or Sentinel sends.
 
 use crate::config::{Config, May};
+use crate::connection::{ANSWERS, Connection};
+use crate::counters::count;
 use crate::descriptors::ran_out;
 use crate::handshake::ReplicationId;
-use crate::relay::{Relay, count};
-use crate::replica::{self, Introduction, Wanted};
+use crate::relay::Relay;
 use crate::resp::{self, Limits, RespError, write_bulk, write_error};
+use crate::serving::{self, Introduction, Wanted};
 use crate::tls::Stream;
 use crate::{info, log};
 use std::collections::BTreeSet;
-use std::future::{pending, poll_fn};
+use std::future::pending;
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::AsFd;
-use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::sync::broadcast::{Receiver, error::RecvError};
@@ -27,95 +25,10 @@ use tokio::time::{sleep, timeout};
 
 /// Wrong passwords after which a connection is closed.
 const ATTEMPTS: u32 = 3;
-/// Bytes of answers that may wait for who asked, who asks for nothing more meanwhile; what a connection keeps to read and
-/// write with when nothing waits.
-const ANSWERS: usize = 64 << 10;
 /// How often it is said that connections cannot be accepted.
 const TROUBLE: Duration = Duration::from_secs(10);
 /// Channels that a connection may subscribe to.
 const CHANNELS: usize = 16;
-
-/// A connection with what was read and not used, and what is to be written.
-pub struct Connection {
-    stream: Stream,
-    /// Bytes that were read and not used.
-    pub input: Vec<u8>,
-    /// Bytes to write, `sent` of which are.
-    pub out: Vec<u8>,
-    sent: usize,
-}
-
-impl Connection {
-    /// Its socket a second time, for writing past this; there is none where what is written has to be encrypted, or where the
-    /// system has no descriptor left.
-    pub fn socket(&self) -> Option<std::net::TcpStream> {
-        self.stream.socket()?.as_fd().try_clone_to_owned().ok().map(Into::into)
-    }
-
-    /// Bytes that are left to write.
-    fn waiting(&self) -> usize {
-        self.out.len() - self.sent
-    }
-
-    /// Whether something is left to write.
-    pub fn has_output(&self) -> bool {
-        self.sent < self.out.len()
-    }
-
-    /// Reads more input; 0 means that the peer has closed.
-    pub fn poll_input(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let mut piece = [0; 4 << 10];
-        let mut buffer = ReadBuf::new(&mut piece);
-        match Pin::new(&mut self.stream).poll_read(context, &mut buffer) {
-            Poll::Ready(Ok(())) => {
-                self.input.extend_from_slice(buffer.filled());
-                Poll::Ready(Ok(buffer.filled().len()))
-            }
-            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-            Poll::Pending => Poll::Pending,
-        }
-    }
-
-    /// Writes `out`; ready when all of it has left.
-    pub fn poll_output(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while self.sent < self.out.len() {
-            match Pin::new(&mut self.stream).poll_write(context, &self.out[self.sent..]) {
-                Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                Poll::Ready(Ok(count)) => self.sent += count,
-                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
-                Poll::Pending => return Poll::Pending,
-            }
-        }
-        self.out.clear();
-        self.out.shrink_to(ANSWERS);
-        self.sent = 0;
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    /// Writes slices that somebody else keeps; the answer is how many bytes were taken.
-    pub fn poll_slices(
-        &mut self,
-        context: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
-    }
-
-    /// Pushes on what the transport keeps.
-    pub fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    /// Reads more input.
-    pub async fn read(&mut self) -> io::Result<usize> {
-        poll_fn(|context| self.poll_input(context)).await
-    }
-
-    /// Writes everything in `out`.
-    pub async fn write(&mut self) -> io::Result<()> {
-        poll_fn(|context| self.poll_output(context)).await
-    }
-}
 
 /// Takes connections for as long as the relay is not ending.
 pub async fn listen(relay: Rc<Relay>, listener: TcpListener) {
@@ -331,7 +244,7 @@ async fn converse(
             }
         },
     };
-    let connection = Connection { stream, input: Vec::new(), out: Vec::new(), sent: 0 };
+    let connection = Connection::new(stream);
     Session {
         relay: relay.clone(),
         came,
@@ -429,7 +342,7 @@ impl Session {
                             self.write_in_time().await?;
                             if self.introduction.wanted == Wanted::Stream {
                                 self.place.free();
-                                return replica::serve(
+                                return serving::serve(
                                     &self.relay,
                                     self.connection,
                                     self.introduction,
@@ -443,7 +356,7 @@ impl Session {
                                 return self.last_write().await;
                             }
                             self.place.be_backup();
-                            return replica::serve_file(&self.relay, self.connection, self.introduction)
+                            return serving::serve_file(&self.relay, self.connection, self.introduction)
                                 .await;
                         }
                         Next::Wait { replicas, most } => self.wait(replicas, most).await?,

@@ -1,6 +1,7 @@
 //! INFO and ROLE, with the names that Redis gives the same things.
 
-use crate::relay::{LinkState, Phase, Relay};
+use crate::relay::{LinkState, Relay};
+use crate::replica::Phase;
 use crate::resp::write_bulk;
 use std::fmt::Write;
 

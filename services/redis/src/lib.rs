@@ -5,8 +5,8 @@
 //!
 //! - [`shard`]: shares of a cluster by capacity, live migration of slots, and clients.
 //!
-//! Where to look: [`upstream`] is the side of the master, [`downstream`] and [`replica`] that of
-//! replicas; both meet in [`relay::Relay`]. What they exchange is read by [`resp`], [`framing`] and
+//! Where to look: [`process`] starts and ends a relay. [`upstream`] is the side of the master, [`downstream`] and
+//! [`serving`] that of replicas; both meet in [`relay::Relay`], and know nothing of each other. What they exchange is read by [`resp`], [`framing`] and
 //! [`payload`], which do no input or output and keep within bounds whatever a peer sends.
 //!
 //! Not supported: serving reads, SYNC of servers before 2.8, replication filters, and the second
@@ -16,6 +16,8 @@ pub mod acknowledge;
 pub mod backlog;
 pub mod client;
 pub mod config;
+pub mod connection;
+pub mod counters;
 pub mod descriptors;
 pub mod downstream;
 pub mod framing;
@@ -26,9 +28,12 @@ pub mod log;
 pub mod metrics;
 pub mod names;
 pub mod payload;
+pub mod process;
+pub mod questions;
 pub mod relay;
 pub mod replica;
 pub mod resp;
+pub mod serving;
 pub mod shard;
 pub mod spool;
 pub mod state;

@@ -1,6 +1,7 @@
 //! Counters and gauges in Prometheus' text format, over a listener that knows `GET /metrics` alone.
 
-use crate::relay::{LinkState, Phase, Relay};
+use crate::relay::{LinkState, Relay};
+use crate::replica::Phase;
 use std::collections::VecDeque;
 use std::fmt::Write;
 use std::rc::Rc;
@@ -133,15 +134,15 @@ pub fn text(relay: &Relay) -> String {
         let count = current.replicas.values().filter(|replica| replica.phase.get() == phase).count();
         metric(&format!("replicas_{name}"), "gauge", "Replicas in this phase.", &one(count as u64));
     }
-    let label = |replica: &crate::relay::Replica, more: &str| {
+    let label = |replica: &crate::replica::Replica, more: &str| {
         let (address, port, number) = (escaped(&replica.address), replica.port, replica.number);
         format!("{{replica=\"{address}:{port}\",connection=\"{number}\"{more}}}")
     };
-    let labelled = |value: fn(&crate::relay::Replica, u64) -> u64| -> Vec<(String, u64)> {
+    let labelled = |value: fn(&crate::replica::Replica, u64) -> u64| -> Vec<(String, u64)> {
         current.replicas.values().map(|replica| (label(replica, ""), value(replica, published))).collect()
     };
     // One that still waits for the stream or a file has no place in the stream yet.
-    let placed = |value: fn(&crate::relay::Replica, u64) -> u64| -> Vec<(String, u64)> {
+    let placed = |value: fn(&crate::replica::Replica, u64) -> u64| -> Vec<(String, u64)> {
         let placed = current.replicas.values().filter(|replica| replica.phase.get() != Phase::Waiting);
         placed.map(|replica| (label(replica, ""), value(replica, published))).collect()
     };

@@ -17,12 +17,17 @@ pub async fn look_up(address: &str) -> io::Result<Vec<SocketAddr>> {
     if let Ok(address) = address.parse() {
         return Ok(vec![address]);
     }
-    let free = FREE.acquire().await.map_err(io::Error::other)?;
     let address = address.to_string();
+    ask_apart(move || address.to_socket_addrs().map(Iterator::collect)).await
+}
+
+/// Asks on a thread that none but these questions get.
+async fn ask_apart<T: Send + 'static>(ask: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+    let free = FREE.acquire().await.map_err(io::Error::other)?;
     let job = move || {
         // Held until the system has answered, also where nobody waits for that any more.
         let _free = free;
-        address.to_socket_addrs().map(Iterator::collect)
+        ask()
     };
     spawn_blocking(job).await.map_err(io::Error::other)?
 }
@@ -37,4 +42,36 @@ pub async fn connect(address: &str) -> io::Result<TcpStream> {
         }
     }
     Err(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+    use std::time::Duration;
+    use tokio::runtime::Builder;
+    use tokio::time::timeout;
+
+    #[test]
+    fn a_name_server_that_does_not_answer_keeps_nobody_from_the_disk() {
+        let runtime =
+            Builder::new_current_thread().enable_time().max_blocking_threads(LOOK_UPS + 1).build().unwrap();
+        let mut hung = Vec::new();
+        runtime.block_on(async {
+            for _ in 0..8 {
+                let (answer, never) = mpsc::channel::<()>();
+                hung.push(answer);
+                let asked = ask_apart(move || Ok(never.recv()));
+                assert!(timeout(Duration::from_millis(20), asked).await.is_err(), "it hangs");
+            }
+            let of_disk = spawn_blocking(|| 7);
+            assert_eq!(
+                timeout(Duration::from_secs(10), of_disk).await.expect("a thread is free").unwrap(),
+                7
+            );
+            hung.clear();
+            // Those that hung gave their threads back.
+            assert_eq!(ask_apart(|| Ok(8)).await.unwrap(), 8);
+        });
+    }
 }

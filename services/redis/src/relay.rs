@@ -4,38 +4,30 @@
 //! One thread runs everything, so nothing here is locked. A replica costs its connection, a few kB and
 //! a place in the stream; the bytes themselves are kept once.
 
-use crate::acknowledge::Questions;
 use crate::backlog::Backlog;
 use crate::config::{CheckedConfig, Config, ConfigError, May};
+use crate::counters::{Counters, count};
 use crate::handshake::ReplicationId;
 use crate::history::ServerIdentity;
+use crate::questions::Questions;
+use crate::replica::{Phase, Replica};
 use crate::spool::{Spill, Spool, Stage};
 use crate::state::{LEFT, LeftHistory};
 use crate::tls::{Acceptor, Connector, TlsError};
-use crate::{descriptors, downstream, log, metrics, names, state, upstream};
-use nix::sys::signal::{SigSet, Signal as NixSignal};
+use crate::{descriptors, log, names, state};
 use nix::sys::statfs::{TMPFS_MAGIC, statfs};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::fs::{File, TryLockError};
-use std::io::{self, Write};
-use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
-use std::path::Path;
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use thiserror::Error;
-use tokio::net::TcpListener;
-use tokio::runtime::Builder;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Mutex, Notify, broadcast, watch};
-use tokio::task::{JoinError, JoinSet, LocalSet};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 /// Published messages that wait for a subscriber; one that falls further behind loses the oldest.
 const MESSAGES: usize = 64;
-
-/// For how long a replica that came to follow the window may go back to disk rather than be dropped.
-const JOINING: Duration = Duration::from_secs(10);
 
 /// How long a name may take to be looked up before a REPLICAOF is answered.
 const LOOK_UP: Duration = Duration::from_secs(1);
@@ -114,190 +106,6 @@ pub enum LinkState {
     Synchronising,
     /// The stream is coming.
     Up,
-}
-
-/// Where a replica is in its life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Phase {
-    /// It has asked and waits for the file or for the stream.
-    Waiting,
-    /// It receives or loads the file, or what came meanwhile.
-    Loading,
-    /// It follows the stream.
-    Online,
-}
-
-/// Why a replica is dropped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dropped {
-    /// What it was given of a file or of the stream is of no use any more. One that waits again has nothing of it.
-    Given(&'static str),
-    /// It has to go, whether it waits or not.
-    Itself(&'static str),
-}
-
-impl Dropped {
-    /// In words.
-    pub fn reason(self) -> &'static str {
-        match self {
-            Dropped::Given(reason) | Dropped::Itself(reason) => reason,
-        }
-    }
-}
-
-/// One replica.
-#[derive(Debug)]
-pub struct Replica {
-    /// A number that no other connection has.
-    pub number: u64,
-    /// Its address, as it announced it or as it connected.
-    pub address: String,
-    /// The port that it announced.
-    pub port: u16,
-    /// The user that it is.
-    pub user: String,
-    /// Whether it asked which relays it would follow, which no server does.
-    pub is_relay: bool,
-    /// Whether it says how far it is; who asks by SYNC does not.
-    pub acknowledges: bool,
-    /// The offset that it acknowledged last; 0 before the first acknowledgement of this connection.
-    pub acknowledged: Cell<u64>,
-    /// The offset that it has on disk, where it says one.
-    pub fsynced: Cell<Option<u64>>,
-    /// When it acknowledged last, or said while it loaded that it lives.
-    pub lived: Cell<Option<Instant>>,
-    /// The offset that it had when it resumed, or that of the file it was sent in full: where it may
-    /// come back from before it acknowledges.
-    pub given: Cell<Option<u64>>,
-    /// The next byte of the stream to send to it.
-    pub next: Cell<u64>,
-    /// What it asked for to go on from: a byte of a history.
-    pub asked: Option<(ReplicationId, u64)>,
-    /// Where it is in its life.
-    pub phase: Cell<Phase>,
-    /// When it was heard last.
-    pub heard: Cell<Instant>,
-    /// When it came to follow the window: from its file, or from where it had left.
-    pub joined: Cell<Option<Instant>>,
-    /// Since when it is further behind than the soft limit.
-    pub behind_since: Cell<Option<Instant>>,
-    /// Why it is to be dropped.
-    pub dropped: Cell<Option<Dropped>>,
-    /// Wakes its connection to see that it is dropped.
-    pub wake: Notify,
-    /// Wakes its connection to send more of the stream.
-    pub more: Notify,
-    /// Its socket a second time, where what is published is written to it at once.
-    pub socket: RefCell<Option<TcpStream>>,
-    /// Whether its connection has nothing left to write, so that the stream may be.
-    pub is_clear: Cell<bool>,
-}
-
-impl Replica {
-    /// Lets one that came to follow the window just now go back to being given the stream from disk, where it has
-    /// fallen behind; whether that is done. What came while it loaded may still be on its way from the master then,
-    /// and comes faster than any replica takes it.
-    fn goes_back(&self) -> bool {
-        let is_new = self.joined.get().is_some_and(|joined| joined.elapsed() < JOINING);
-        if is_new {
-            self.phase.set(Phase::Loading);
-        }
-        is_new
-    }
-
-    /// Whether it was given a file or the stream.
-    pub fn is_served(&self) -> bool {
-        self.phase.get() != Phase::Waiting && self.dropped.get().is_none()
-    }
-
-    /// Whether it follows the stream of the current history, so that what it acknowledges counts.
-    pub fn counts(&self) -> bool {
-        self.acknowledges && self.phase.get() == Phase::Online && self.dropped.get().is_none()
-    }
-
-    /// The byte behind the last one that it is known to have: what it acknowledged, or the file that it was sent. Of one
-    /// that says nothing, or is being sent its file, that is where it is in the stream.
-    pub fn has_up_to(&self) -> u64 {
-        match self.given.get() {
-            Some(given) if self.acknowledges => given.max(self.acknowledged.get()) + 1,
-            None if self.acknowledges && self.acknowledged.get() > 0 => self.acknowledged.get() + 1,
-            _ => self.next.get(),
-        }
-    }
-
-    /// Writes what was published behind the last byte that it was sent, where its socket takes all of it at once, and says
-    /// whether it did. The rest is for its connection, which waits for room.
-    fn write_at_once(&self, backlog: &Backlog, counters: &Counters) -> bool {
-        let socket = self.socket.borrow();
-        let (Some(socket), true) = (socket.as_ref(), self.is_clear.get()) else { return false };
-        let slices = backlog.slices(self.next.get());
-        // An error shows itself to the connection again.
-        let mut writer = socket;
-        let taken = if slices.is_empty() { 0 } else { writer.write_vectored(&slices).unwrap_or(0) };
-        count(&counters.stream_bytes_out, taken as u64);
-        self.next.set(self.next.get() + taken as u64);
-        let is_done = self.next.get() == backlog.published();
-        self.is_clear.set(is_done);
-        is_done
-    }
-
-    /// Ends its connection, whatever it waits for.
-    pub fn drop_for(&self, reason: &'static str) {
-        if !matches!(self.dropped.get(), Some(Dropped::Itself(_))) {
-            self.dropped.set(Some(Dropped::Itself(reason)));
-            self.wake.notify_one();
-        }
-    }
-
-    /// Ends its connection, unless it waits again by the time that it sees this.
-    pub fn loses(&self, reason: &'static str) {
-        if self.dropped.get().is_none() {
-            self.dropped.set(Some(Dropped::Given(reason)));
-            self.wake.notify_one();
-        }
-    }
-}
-
-/// What has happened, for INFO and Prometheus.
-#[derive(Debug, Default)]
-pub struct Counters {
-    /// Bytes of the stream from the master.
-    pub stream_bytes_in: Cell<u64>,
-    /// Bytes of the stream to all replicas.
-    pub stream_bytes_out: Cell<u64>,
-    /// Bytes of files from the master.
-    pub file_bytes_in: Cell<u64>,
-    /// Bytes of files to all replicas.
-    pub file_bytes_out: Cell<u64>,
-    /// Commands of the stream.
-    pub commands: Cell<u64>,
-    /// Full synchronisations with the master.
-    pub master_full: Cell<u64>,
-    /// Files that the master wrote for the relay: for its own synchronisations, and for replicas beside the stream.
-    pub master_files: Cell<u64>,
-    /// Files of the master that the spool had no room for.
-    pub spool_failures: Cell<u64>,
-    /// Times that the state could not be kept.
-    pub state_failures: Cell<u64>,
-    /// Partial ones.
-    pub master_partial: Cell<u64>,
-    /// Full synchronisations of replicas.
-    pub replica_full: Cell<u64>,
-    /// Partial ones.
-    pub replica_partial: Cell<u64>,
-    /// Files that the master wrote for one alone, as for a backup.
-    pub own_files: Cell<u64>,
-    /// Replicas dropped because they were too slow.
-    pub dropped_slow: Cell<u64>,
-    /// Connections refused or cut off for bad credentials, too many of them, or no RESP.
-    pub refused: Cell<u64>,
-    /// Connections so far.
-    pub connections: Cell<u64>,
-}
-
-/// Adds to a counter.
-pub fn count(counter: &Cell<u64>, more: u64) {
-    counter.set(counter.get().wrapping_add(more));
 }
 
 /// What changes while the relay runs.
@@ -839,6 +647,29 @@ impl Relay {
         has_left
     }
 
+    /// Forgets a command that its sender never finished. A replica that has a part of it starts again where the command
+    /// began.
+    pub fn close_unfinished(&self) {
+        let mut current = self.current.borrow_mut();
+        let boundary = current.boundary;
+        match boundary < current.backlog.start() {
+            // It is longer than the window, which has no place left from which the stream can go on.
+            true => {
+                current.backlog.reset(boundary);
+                current.spill = None;
+            }
+            false => current.backlog.truncate(boundary),
+        }
+        let end = current.backlog.end();
+        for replica in current.replicas.values() {
+            if replica.next.get() > end {
+                replica.loses("it has a part of a command that the master never finished");
+            }
+        }
+        drop(current);
+        self.published.send_replace(end);
+    }
+
     /// Drops a replica that does not keep up.
     pub fn too_slow(&self, replica: &Replica) {
         if replica.dropped.get().is_none() {
@@ -1020,25 +851,8 @@ impl Relay {
         Ok(())
     }
 
-    async fn every_second(self: Rc<Relay>) {
-        loop {
-            sleep(Duration::from_secs(1)).await;
-            self.look_after_replicas();
-        }
-    }
-
-    /// Keeps the state every second, and at once where the history has another name.
-    async fn keep_position(self: Rc<Relay>) {
-        loop {
-            tokio::select! {
-                () = sleep(Duration::from_secs(1)) => {}
-                () = self.save.notified() => {}
-            }
-            self.keep_state_or_say().await;
-        }
-    }
-
-    async fn keep_state_or_say(&self) {
+    /// Keeps the state, and says it where that fails, once for each reason.
+    pub async fn keep_state_or_say(&self) {
         let failed = self.keep_state(None).await.err().map(|error| error.to_string());
         let was = self.unkept.replace(failed.clone());
         match (was, failed) {
@@ -1048,48 +862,6 @@ impl Relay {
             (Some(_), None) => log::line("the position is kept again"),
             _ => {}
         }
-    }
-
-    /// Lets replicas take what is left, tells the master, and keeps the position.
-    async fn drain(&self) {
-        let everything_sent = async {
-            loop {
-                let done =
-                    {
-                        let current = self.current.borrow();
-                        let published = current.backlog.published();
-                        let all = current.boundary.saturating_sub(1);
-                        current.replicas.values().filter(|replica| replica.counts()).all(|replica| {
-                            replica.next.get() >= published && replica.acknowledged.get() >= all
-                        })
-                    };
-                if done {
-                    break;
-                }
-                sleep(Duration::from_millis(10)).await;
-            }
-        };
-        let (began, most) = (Instant::now(), self.settings().checked.drain);
-        let in_time = timeout(most, everything_sent).await.is_ok();
-        // A disk that does not answer holds nobody for longer than replicas may, or a second where they took all of that.
-        let left = most.saturating_sub(began.elapsed()).max(Duration::from_secs(1));
-        if timeout(left, self.keep_state_or_say()).await.is_err() {
-            log::line("the position is not kept: the disk has not answered in time");
-        }
-        let current = self.current.borrow();
-        let published = current.backlog.published();
-        let following = current.replicas.values().filter(|replica| replica.counts()).count();
-        let others = current.replicas.len() - following;
-        let mut how = match (in_time, following) {
-            (false, _) => "some replicas were given up".to_string(),
-            (true, 0) => "no replica followed it".to_string(),
-            (true, 1) => "the replica that followed has it".to_string(),
-            (true, following) => format!("the {following} replicas that followed have it"),
-        };
-        if others > 0 {
-            how += &format!(", and {others} that waited or loaded have not");
-        }
-        log::line(&format!("drained at offset {}: {how}", published.saturating_sub(1)));
     }
 }
 
@@ -1108,21 +880,6 @@ fn check_directories(config: &Config) -> Result<(), RelayError> {
         ));
     }
     Ok(())
-}
-
-/// Keeps other relays from the state file for as long as what is returned lives. The file itself is replaced as a whole,
-/// so what is locked lies beside it.
-fn state_lock(path: &Path) -> Result<File, RelayError> {
-    let shown = || path.display().to_string();
-    let refused = |cause| RelayError::State { path: shown(), cause };
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".lock");
-    let lock = File::options().create(true).append(true).open(beside).map_err(refused)?;
-    match lock.try_lock() {
-        Ok(()) => Ok(lock),
-        Err(TryLockError::WouldBlock) => Err(RelayError::Taken { path: shown() }),
-        Err(TryLockError::Error(cause)) => Err(refused(cause)),
-    }
 }
 
 /// Whether who connects to `address` comes to what listens on `bound`, the port being the same.
@@ -1144,107 +901,13 @@ fn run_id() -> String {
     words.concat()[..40].to_string()
 }
 
-async fn listen(address: &str) -> Result<TcpListener, RelayError> {
-    TcpListener::bind(address)
-        .await
-        .map_err(|cause| RelayError::Listen { address: address.to_string(), cause })
-}
-
-/// Holds SIGHUP back, which ends a process that has not said what it does then; [`run`] takes it once it has. To be called
-/// before anything else.
-pub fn hold_hangups() -> io::Result<()> {
-    Ok(hangups().thread_block()?)
-}
-
-fn hangups() -> SigSet {
-    SigSet::from_iter([NixSignal::SIGHUP])
-}
-
-/// Reads the configuration again at each SIGHUP; one that cannot be read or is refused leaves the one of before.
-async fn reload_at(mut hangups: Signal, relay: Rc<Relay>, configure: impl Fn() -> Result<Config, String>) {
-    while hangups.recv().await.is_some() {
-        let reloaded = configure().and_then(|config| relay.reload(config).map_err(|error| error.to_string()));
-        log::line(&match reloaded {
-            Ok(kept) if kept.is_empty() => "SIGHUP: the configuration is the one of its file now".to_string(),
-            Ok(kept) => format!(
-                "SIGHUP: the configuration is the one of its file now, but for what takes a restart: {}",
-                kept.join(", ")
-            ),
-            Err(error) => {
-                format!("SIGHUP: the configuration is refused, and the one of before holds: {error}")
-            }
-        });
-    }
-}
-
-/// What is left to do where a part of the relay has ended: its panic is the relay's.
-fn broken(ended: Result<(), JoinError>) -> RelayError {
-    match ended.map_err(JoinError::try_into_panic) {
-        Err(Ok(panic)) => std::panic::resume_unwind(panic),
-        _ => RelayError::Io(io::Error::other("a part of the relay has ended, and the relay with it")),
-    }
-}
-
-/// Runs a relay until SIGTERM or SIGINT; `configure` reads its configuration, again at each SIGHUP, and `ready` is told
-/// the address that replicas can use.
-pub fn run(
-    config: Config,
-    configure: impl Fn() -> Result<Config, String> + 'static,
-    ready: impl FnOnce(SocketAddr),
-) -> Result<(), RelayError> {
-    let runtime =
-        Builder::new_current_thread().enable_all().max_blocking_threads(names::LOOK_UPS + 4).build()?;
-    let at_hangup = {
-        let _entered = runtime.enter();
-        signal(SignalKind::hangup())?
-    };
-    hangups().thread_unblock().map_err(io::Error::from)?;
-    // Before the position is read that another one may be writing.
-    let _lock = config.spool.state_file.as_deref().map(state_lock).transpose()?;
-    let relay = Relay::new(config)?;
-    relay.descriptors.set(descriptors::provide(&relay.settings().config.limits));
-    let local = LocalSet::new();
-    local.block_on(&runtime, async move {
-        let mut terminate = signal(SignalKind::terminate())?;
-        let mut interrupt = signal(SignalKind::interrupt())?;
-        let listener = listen(&relay.settings().config.listen.address).await?;
-        let bound = listener.local_addr()?;
-        relay.bound.set(Some(bound));
-        relay.port.set(relay.settings().config.announced_port(bound.port()));
-        // What the relay is made of. None ends before the relay does: a relay that goes on without one of them promises
-        // what it does not do.
-        let mut parts = JoinSet::new();
-        if let Some(address) = &relay.settings().config.metrics.address {
-            let listener = listen(address).await?;
-            log::line(&format!("metrics at http://{}/metrics", listener.local_addr()?));
-            parts.spawn_local(metrics::serve(relay.clone(), listener));
-        }
-        parts.spawn_local(downstream::listen(relay.clone(), listener));
-        parts.spawn_local(upstream::follow(relay.clone()));
-        parts.spawn_local(upstream::fetch_files(relay.clone()));
-        parts.spawn_local(relay.clone().every_second());
-        parts.spawn_local(relay.clone().keep_position());
-        parts.spawn_local(reload_at(at_hangup, relay.clone(), configure));
-        if downstream::is_protected(&relay.settings().config) && !bound.ip().is_loopback() {
-            log::line("protected mode: without a [[user]] connections of other machines are refused");
-        }
-        log::line(&format!("replicas of {} connect to {bound}", relay.current.borrow().master));
-        ready(bound);
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-            Some(ended) = parts.join_next() => return Err(broken(ended)),
-        }
-        relay.ending.send_replace(true);
-        relay.drain().await;
-        Ok(())
-    })
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::replica::{Dropped, JOINING};
     use std::future::Future;
+    use std::net::TcpStream;
+    use tokio::task::LocalSet;
 
     /// Takes `bytes` more of the stream, of which all before `published` may be given on.
     pub fn take(relay: &Relay, bytes: usize, published: u64) {
@@ -1264,27 +927,10 @@ pub(crate) mod tests {
     /// One that says how far it is, or not.
     pub fn replica_that(relay: &Relay, number: u64, phase: Phase, acknowledges: bool) -> Rc<Replica> {
         let replica = Rc::new(Replica {
-            number,
-            address: "127.0.0.1".into(),
-            port: 1,
-            user: "default".into(),
-            is_relay: false,
             acknowledges,
-            acknowledged: Cell::new(0),
-            fsynced: Cell::new(None),
-            lived: Cell::new(None),
-            given: Cell::new(None),
             next: Cell::new(1),
-            asked: None,
             phase: Cell::new(phase),
-            heard: Cell::new(Instant::now()),
-            joined: Cell::new(None),
-            behind_since: Cell::new(None),
-            dropped: Cell::new(None),
-            wake: Notify::new(),
-            more: Notify::new(),
-            socket: RefCell::default(),
-            is_clear: Cell::new(false),
+            ..Replica::new(number, "127.0.0.1", 1, "default")
         });
         relay.current.borrow_mut().replicas.insert(number, replica.clone());
         replica
@@ -1334,7 +980,7 @@ pub(crate) mod tests {
         assert!(relay.current.borrow().backlog.start() > 55, "its beginning has left the window");
         let position = relay.state().position.expect("a position");
         assert_eq!((position.next, position.end), (55, 55));
-        upstream::close_unfinished(&relay);
+        relay.close_unfinished();
         let current = relay.current.borrow();
         assert_eq!((current.backlog.start(), current.backlog.end(), *relay.published.borrow()), (55, 55, 55));
     }

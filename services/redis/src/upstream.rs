@@ -1,13 +1,15 @@
 //! The side of the master: the relay is one replica, with a second connection where a replica needs a
 //! file that the relay has not got.
 
-use crate::acknowledge::Questions;
+use crate::counters::count;
 use crate::framing::{Framer, FramingError};
 use crate::handshake::{HandshakeError, MasterLink, Psync, ReplicationId};
 use crate::history::History;
 use crate::log;
 use crate::payload::{self, Body, Form, RdbFormat};
-use crate::relay::{LinkState, Phase, Relay, count};
+use crate::questions::Questions;
+use crate::relay::{LinkState, Relay};
+use crate::replica::Phase;
 use crate::spool::{Spool, Stage};
 use bytes::BufMut;
 use std::cell::Cell;
@@ -119,7 +121,7 @@ pub async fn follow(relay: Rc<Relay>) {
         };
         let was = std::mem::replace(&mut relay.current.borrow_mut().link, LinkState::Down);
         let Err(error) = ended else { return };
-        close_unfinished(&relay);
+        relay.close_unfinished();
         if matches!(error, LinkError::Framing(_)) {
             // What was received is not a stream, so it is not a base to go on from.
             let mut current = relay.current.borrow_mut();
@@ -157,29 +159,6 @@ pub async fn follow(relay: Rc<Relay>) {
         sleep(pause).await;
         pause = (pause * 2).min(longest);
     }
-}
-
-/// Forgets a command that its sender never finished. A replica that has a part of it starts again
-/// where the command began.
-pub(crate) fn close_unfinished(relay: &Relay) {
-    let mut current = relay.current.borrow_mut();
-    let boundary = current.boundary;
-    match boundary < current.backlog.start() {
-        // It is longer than the window, which has no place left from which the stream can go on.
-        true => {
-            current.backlog.reset(boundary);
-            current.spill = None;
-        }
-        false => current.backlog.truncate(boundary),
-    }
-    let end = current.backlog.end();
-    for replica in current.replicas.values() {
-        if replica.next.get() > end {
-            replica.loses("it has a part of a command that the master never finished");
-        }
-    }
-    drop(current);
-    relay.published.send_replace(end);
 }
 
 /// Connects to the master and introduces the relay.

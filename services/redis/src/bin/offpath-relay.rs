@@ -4,7 +4,8 @@ use clap::Parser;
 use miette::Diagnostic;
 use offpath_redis::config::{Acknowledge, Config, ConfigError, User};
 use offpath_redis::descriptors;
-use offpath_redis::relay::{self, RelayError};
+use offpath_redis::process;
+use offpath_redis::relay::{Relay, RelayError};
 use offpath_terminal::failure::{BAD_INPUT, Failure};
 use offpath_terminal::output::{OutputOptions, emit, tell};
 use std::os::unix::net::UnixDatagram;
@@ -143,14 +144,14 @@ fn run(options: &Options) -> Result<ExitCode, Failure> {
     options.check()?;
     let config = options.config().map_err(|error| failure(error.into()))?;
     if options.check_only {
-        let relay = relay::Relay::new(config).map_err(failure)?;
+        let relay = Relay::new(config).map_err(failure)?;
         descriptors::provide(&relay.settings().config.limits);
         tell("the configuration is in order");
         return Ok(ExitCode::SUCCESS);
     }
     let again = options.clone();
     let configure = move || again.config().map_err(|error| error.to_string());
-    relay::run(config, configure, |_| tell_systemd()).map_err(failure)?;
+    process::run(config, configure, |_| tell_systemd()).map_err(failure)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -172,7 +173,7 @@ fn failure(error: RelayError) -> Failure {
 }
 
 fn main() -> ExitCode {
-    if let Err(error) = relay::hold_hangups() {
+    if let Err(error) = process::hold_hangups() {
         tell(&format!("SIGHUP ends this relay until it has started: {error}"));
     }
     offpath_terminal::program(

@@ -339,8 +339,7 @@ impl Relay {
     pub fn with_little_room(master: &str, blocks: u32) -> Relay {
         let mut relay = Relay::start_alone(master, "");
         relay.kill();
-        let state = relay.folder.path().join("state");
-        let _ = fs::remove_file(state);
+        let _ = fs::remove_file(relay.state_file());
         relay.restart_with_little_room(blocks);
         relay
     }
@@ -424,7 +423,17 @@ impl Relay {
     pub fn terminate(&mut self) -> Option<i32> {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("kill runs").success());
-        self.child.wait().expect("the relay ends").code()
+        let mut code = None;
+        wait_for("the end of the relay", Duration::from_secs(30), || {
+            code = self.child.try_wait().expect("the relay is a child").map(|status| status.code());
+            code.is_some()
+        });
+        code.flatten()
+    }
+
+    /// Where it keeps its position.
+    pub fn state_file(&self) -> PathBuf {
+        self.folder.path().join("state")
     }
 
     pub fn client(&self) -> RedisClient {

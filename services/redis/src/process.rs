@@ -1,0 +1,193 @@
+//! A relay as a process: what it is made of, its signals, and its end.
+
+use crate::config::Config;
+use crate::relay::{Relay, RelayError};
+use crate::{descriptors, downstream, log, metrics, names, upstream};
+use nix::sys::signal::{SigSet, Signal as NixSignal};
+use std::fs::{File, TryLockError};
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+use tokio::net::TcpListener;
+use tokio::runtime::Builder;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::{JoinError, JoinSet, LocalSet};
+use tokio::time::{sleep, timeout};
+
+/// Keeps other relays from the state file for as long as what is returned lives. The file itself is replaced as a whole,
+/// so what is locked lies beside it.
+fn state_lock(path: &Path) -> Result<File, RelayError> {
+    let shown = || path.display().to_string();
+    let refused = |cause| RelayError::State { path: shown(), cause };
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".lock");
+    let lock = File::options().create(true).append(true).open(beside).map_err(refused)?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => Err(RelayError::Taken { path: shown() }),
+        Err(TryLockError::Error(cause)) => Err(refused(cause)),
+    }
+}
+
+async fn listen(address: &str) -> Result<TcpListener, RelayError> {
+    TcpListener::bind(address)
+        .await
+        .map_err(|cause| RelayError::Listen { address: address.to_string(), cause })
+}
+
+/// Holds SIGHUP back, which ends a process that has not said what it does then; [`run`] takes it once it has. To be called
+/// before anything else.
+pub fn hold_hangups() -> io::Result<()> {
+    Ok(hangups().thread_block()?)
+}
+
+fn hangups() -> SigSet {
+    SigSet::from_iter([NixSignal::SIGHUP])
+}
+
+/// Reads the configuration again at each SIGHUP; one that cannot be read or is refused leaves the one of before.
+async fn reload_at(mut hangups: Signal, relay: Rc<Relay>, configure: impl Fn() -> Result<Config, String>) {
+    while hangups.recv().await.is_some() {
+        let reloaded = configure().and_then(|config| relay.reload(config).map_err(|error| error.to_string()));
+        log::line(&match reloaded {
+            Ok(kept) if kept.is_empty() => "SIGHUP: the configuration is the one of its file now".to_string(),
+            Ok(kept) => format!(
+                "SIGHUP: the configuration is the one of its file now, but for what takes a restart: {}",
+                kept.join(", ")
+            ),
+            Err(error) => {
+                format!("SIGHUP: the configuration is refused, and the one of before holds: {error}")
+            }
+        });
+    }
+}
+
+/// What is left to do where a part of the relay has ended: its panic is the relay's.
+fn broken(ended: Result<(), JoinError>) -> RelayError {
+    match ended.map_err(JoinError::try_into_panic) {
+        Err(Ok(panic)) => std::panic::resume_unwind(panic),
+        _ => RelayError::Io(io::Error::other("a part of the relay has ended, and the relay with it")),
+    }
+}
+
+async fn every_second(relay: Rc<Relay>) {
+    loop {
+        sleep(Duration::from_secs(1)).await;
+        relay.look_after_replicas();
+    }
+}
+
+/// Keeps the state every second, and at once where the history has another name.
+async fn keep_position(relay: Rc<Relay>) {
+    loop {
+        tokio::select! {
+            () = sleep(Duration::from_secs(1)) => {}
+            () = relay.save.notified() => {}
+        }
+        relay.keep_state_or_say().await;
+    }
+}
+
+/// Lets replicas take what is left, tells the master, and keeps the position.
+async fn drain(relay: &Relay) {
+    let everything_sent = async {
+        loop {
+            let done = {
+                let current = relay.current.borrow();
+                let published = current.backlog.published();
+                let all = current.boundary.saturating_sub(1);
+                current
+                    .replicas
+                    .values()
+                    .filter(|replica| replica.counts())
+                    .all(|replica| replica.next.get() >= published && replica.acknowledged.get() >= all)
+            };
+            if done {
+                break;
+            }
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let (began, most) = (Instant::now(), relay.settings().checked.drain);
+    let in_time = timeout(most, everything_sent).await.is_ok();
+    // A disk that does not answer holds nobody for longer than replicas may, or a second where they took all of that.
+    let left = most.saturating_sub(began.elapsed()).max(Duration::from_secs(1));
+    if timeout(left, relay.keep_state_or_say()).await.is_err() {
+        log::line("the position is not kept: the disk has not answered in time");
+    }
+    let current = relay.current.borrow();
+    let published = current.backlog.published();
+    let following = current.replicas.values().filter(|replica| replica.counts()).count();
+    let others = current.replicas.len() - following;
+    let mut how = match (in_time, following) {
+        (false, _) => "some replicas were given up".to_string(),
+        (true, 0) => "no replica followed it".to_string(),
+        (true, 1) => "the replica that followed has it".to_string(),
+        (true, following) => format!("the {following} replicas that followed have it"),
+    };
+    if others > 0 {
+        how += &format!(", and {others} that waited or loaded have not");
+    }
+    log::line(&format!("drained at offset {}: {how}", published.saturating_sub(1)));
+}
+
+/// Runs a relay until SIGTERM or SIGINT; `configure` reads its configuration, again at each SIGHUP, and `ready` is told
+/// the address that replicas can use.
+pub fn run(
+    config: Config,
+    configure: impl Fn() -> Result<Config, String> + 'static,
+    ready: impl FnOnce(SocketAddr),
+) -> Result<(), RelayError> {
+    let runtime =
+        Builder::new_current_thread().enable_all().max_blocking_threads(names::LOOK_UPS + 4).build()?;
+    let at_hangup = {
+        let _entered = runtime.enter();
+        signal(SignalKind::hangup())?
+    };
+    hangups().thread_unblock().map_err(io::Error::from)?;
+    // Before the position is read that another one may be writing.
+    let _lock = config.spool.state_file.as_deref().map(state_lock).transpose()?;
+    let relay = Relay::new(config)?;
+    relay.descriptors.set(descriptors::provide(&relay.settings().config.limits));
+    let local = LocalSet::new();
+    let ended = local.block_on(&runtime, async move {
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let listener = listen(&relay.settings().config.listen.address).await?;
+        let bound = listener.local_addr()?;
+        relay.bound.set(Some(bound));
+        relay.port.set(relay.settings().config.announced_port(bound.port()));
+        // What the relay is made of. None ends before the relay does: a relay that goes on without one of them promises
+        // what it does not do.
+        let mut parts = JoinSet::new();
+        if let Some(address) = &relay.settings().config.metrics.address {
+            let listener = listen(address).await?;
+            log::line(&format!("metrics at http://{}/metrics", listener.local_addr()?));
+            parts.spawn_local(metrics::serve(relay.clone(), listener));
+        }
+        parts.spawn_local(downstream::listen(relay.clone(), listener));
+        parts.spawn_local(upstream::follow(relay.clone()));
+        parts.spawn_local(upstream::fetch_files(relay.clone()));
+        parts.spawn_local(every_second(relay.clone()));
+        parts.spawn_local(keep_position(relay.clone()));
+        parts.spawn_local(reload_at(at_hangup, relay.clone(), configure));
+        if downstream::is_protected(&relay.settings().config) && !bound.ip().is_loopback() {
+            log::line("protected mode: without a [[user]] connections of other machines are refused");
+        }
+        log::line(&format!("replicas of {} connect to {bound}", relay.current.borrow().master));
+        ready(bound);
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+            Some(ended) = parts.join_next() => return Err(broken(ended)),
+        }
+        relay.ending.send_replace(true);
+        drain(&relay).await;
+        Ok(())
+    });
+    // Nothing waits for a disk or a name server that does not answer.
+    runtime.shutdown_background();
+    ended
+}
