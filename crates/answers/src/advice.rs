@@ -3,7 +3,7 @@
 use crate::ByName;
 use crate::figures::Unit;
 use offpath_plan::Objective;
-use offpath_plan::advice::{Advice, Gain, RULES, Scope, interval};
+use offpath_plan::advice::{Advice, Gain, GainStanding, RULES, Scope, interval};
 use offpath_plan::check::{Bunched, Fullest, Gap};
 use offpath_quantity::Time;
 use offpath_terminal::output::{short, signed};
@@ -99,6 +99,9 @@ pub struct AdviceAnswer {
     pub operation: Option<String>,
     /// What it gains on the twin, with the remedies before it in force.
     pub gain: GainAnswer,
+    /// How well the gain is known of the card; absent where added-up demands do not tell, as of a tail.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_the_card: Option<StandingAnswer>,
     /// Numbers that the remedy itself states with an interval, and the gain at its ends by added-up demands; absent
     /// where it states none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -108,6 +111,60 @@ pub struct AdviceAnswer {
     pub gain_percent_by_overlay: ByName<Option<f64>>,
     /// The page that says more.
     pub page: String,
+}
+
+/// How well a gain is known of the card: both sides added up in the same joint draws of all numbers that are known as
+/// intervals, widened by what past predictions of ratios were wrong by.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct StandingAnswer {
+    /// The gain that added-up demands let expect with every number at its value.
+    pub gain_percent: f64,
+    /// Half of the draws lie below.
+    pub gain_percent_median: f64,
+    /// The lower end of the 80% interval.
+    pub gain_percent_low_80: f64,
+    /// The upper end.
+    pub gain_percent_high_80: f64,
+    /// The lower end of the 95% interval.
+    pub gain_percent_low_95: f64,
+    /// The upper end.
+    pub gain_percent_high_95: f64,
+    /// In which share of the widened draws it gains 1% or more.
+    pub gains_share_of_draws: f64,
+    /// How well it is known.
+    pub basis: &'static str,
+    /// What it rests on, the heaviest first, each with its share of all that is not exact.
+    pub rests_on: ByName<f64>,
+}
+
+impl StandingAnswer {
+    fn of(standing: &GainStanding) -> StandingAnswer {
+        let GainStanding { share, gains_in, basis, rests } = standing;
+        StandingAnswer {
+            gain_percent: share.value * 100.0,
+            gain_percent_median: share.median * 100.0,
+            gain_percent_low_80: share.range_80.0 * 100.0,
+            gain_percent_high_80: share.range_80.1 * 100.0,
+            gain_percent_low_95: share.range_95.0 * 100.0,
+            gain_percent_high_95: share.range_95.1 * 100.0,
+            gains_share_of_draws: *gains_in,
+            basis: basis.name(),
+            rests_on: rests.iter().map(|rest| (rest.number.clone(), rest.weight)).collect(),
+        }
+    }
+
+    /// In a few words.
+    fn text(&self) -> String {
+        let percent = |value: f64| signed(value, 1);
+        format!(
+            "on the card {} to {} (80% interval), 1% or more in {:.0}% of draws widened by past errors; basis: {}",
+            percent(self.gain_percent_low_80),
+            percent(self.gain_percent_high_80),
+            self.gains_share_of_draws * 100.0,
+            self.basis
+        )
+    }
 }
 
 /// Numbers that a remedy states itself, and the gain at the ends of their intervals.
@@ -138,6 +195,7 @@ impl AdviceAnswer {
                 Scope::All => None,
             },
             gain: GainAnswer::of(&one.gain, objective),
+            on_the_card: one.standing.as_ref().map(StandingAnswer::of),
             brings: one.brings.as_ref().map(|brings| BringsAnswer {
                 numbers: brings.numbers.clone(),
                 gain_percent_least: brings.least * 100.0,
@@ -161,6 +219,9 @@ impl AdviceAnswer {
     /// What it gains, for which requests.
     pub fn headline(&self, unit: Unit) -> String {
         let mut gain = self.gain.text(unit);
+        if let Some(standing) = &self.on_the_card {
+            gain += &format!("; {}", standing.text());
+        }
         if let Some(brings) = &self.brings {
             let (least, most) = (signed(brings.gain_percent_least, 1), signed(brings.gain_percent_most, 1));
             let (numbers, are) =

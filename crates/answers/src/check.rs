@@ -258,8 +258,8 @@ impl CheckAnswer {
             );
         }
         text += &format!(
-            "; gains are the twin's, over {} pairs of runs with the same seeds: their intervals are of these runs, \
-             not of the card, of which `offpath plan` says how well it is known\n",
+            "; gains are the twin's, over {} pairs of runs with the same seeds: the intervals of its runs are not of the \
+             card, of which each gain says how well it is known\n",
             self.seeds
         );
         for (number, one) in self.advice.iter().enumerate() {

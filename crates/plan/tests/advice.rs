@@ -6,7 +6,7 @@
 mod common;
 
 use common::*;
-use offpath_plan::advice::{Advised, Depth, RULES, SEEDS, Scope, TrialBench, advise};
+use offpath_plan::advice::{Advised, Depth, Gain, GainStanding, RULES, SEEDS, Scope, TrialBench, advise};
 use offpath_plan::check::{Chosen, settle};
 use offpath_plan::confidence::guessed;
 use offpath_plan::{Basis, Changes, Design, Setting};
@@ -215,6 +215,45 @@ fn three_mistakes_are_three_advices() {
     let comments = |text: &str| text.matches('#').count();
     assert_eq!(comments(&advised.text), comments(&text), "comments stay");
     assert!(advised.together.is_some_and(|gain| gain.share.low > 0.4));
+}
+
+/// A gain is known no better than what it rests on: where the user sets that it is the user's, where a guess decides it
+/// only its order is told, and its interval follows the numbers'.
+#[test]
+fn a_gain_says_how_well_it_is_known_of_the_card() {
+    let known = |settings: &[&str]| {
+        let setting = setting(&[], settings);
+        let (changes, directory) = (Changes::default(), designs());
+        let bench = TrialBench::new("design.toml", &directory, &changes, &setting, Seed::new(1));
+        let text = text("three-mistakes.toml");
+        let found = advise(&bench, &text, Depth::Every).expect("it is checked").advice;
+        found
+            .into_iter()
+            .map(|one| (one.rule, one.gain, one.standing.expect("throughput is added up")))
+            .collect::<Vec<_>>()
+    };
+    let as_it_is = known(&[]);
+    for (rule, gain, standing) in &as_it_is {
+        // Nothing queues but where something is full, so the twin gains what is added up.
+        near(rule, 1.0 + standing.share.value, 1.0 + gain.share.mean, 0.03);
+        let ((low_80, high_80), (low_95, high_95)) = (standing.share.range_80, standing.share.range_95);
+        assert!(low_95 <= low_80 && low_80 < standing.share.value, "{rule}: {standing:?}");
+        assert!(standing.share.value < high_80 && high_80 <= high_95, "{rule}: {standing:?}");
+        assert!((0.9..=1.0).contains(&standing.gains_in), "{rule}: {standing:?}");
+    }
+    let of = |all: &[(&str, Gain, GainStanding)], rule: &str| {
+        all.iter().find(|one| one.0 == rule).map(|one| one.2.clone()).expect("it is advised")
+    };
+    // Half the rate of a large transfer is assumed, and nothing else makes the gain.
+    let large = of(&as_it_is, "segment-large-reads");
+    assert_eq!(large.basis, Basis::OrderOnly, "{:?}", large.rests);
+    assert!(guessed(&large.rests) > 0.5, "{:?}", large.rests);
+    // 30 ns of the design are the user's.
+    assert_eq!(of(&as_it_is, "batch-doorbells").basis, Basis::YourEstimate);
+    let banks = of(&as_it_is, "spread-hot-range");
+    assert_eq!(banks.basis, Basis::Weak, "{:?}", banks.rests);
+    let set = of(&known(&["soc.bank_write_time=60 ns"]), "spread-hot-range");
+    assert_eq!(set.basis, Basis::YourEstimate, "{:?}", set.rests);
 }
 
 #[test]

@@ -16,11 +16,13 @@ mod card;
 mod edit;
 mod look;
 mod mixes;
+mod standing;
 mod steps;
 mod trial;
 
 pub use edit::{Edit, StepRef};
 pub use look::{Look, Site};
+pub use standing::GainStanding;
 pub use trial::{Added, AdviceCase, Gain, SEEDS, TrialBench};
 
 use crate::check::{self, Gap, Settled, settle};
@@ -124,6 +126,9 @@ pub struct Advice {
     pub scope: Scope,
     /// What it gains, with the remedies before it in force.
     pub gain: Gain,
+    /// How well that is known of the card; none of a tail, of which added-up demands tell nothing, and where nothing is left of
+    /// what is spared.
+    pub standing: Option<GainStanding>,
     /// What that rests on besides, where the remedy itself states numbers that nobody measured of this system.
     pub brings: Option<Brings>,
     /// Under each mechanism that the evidence leaves open, by its overlay, what added-up demands let expect of it as a
@@ -568,6 +573,7 @@ fn best(
             continue;
         }
         let with_variants = with_variants(bench, current, &one.tried.case, (scope, RULES[one.rule].level))?;
+        let standing = standing::standing(bench, current, &one.tried.case, scope)?;
         let found = Advice {
             rule: RULES[one.rule].name,
             why: one.why,
@@ -575,6 +581,7 @@ fn best(
             diff: diff(&current.text, &one.tried.case.text),
             scope: scope.clone(),
             gain,
+            standing,
             brings,
             with_variants,
         };

@@ -1,0 +1,179 @@
+//! How well a gain is known of the card: as given and as changed, both are added up in the same draws of every number
+//! that is known as an interval, so that what both share cancels.
+
+use super::trial::{self, AdviceCase, TrialBench};
+use super::{LEAST_GAIN, Scope};
+use crate::confidence::{
+    Basis, Drawn, Ranged, Rest, Unset, basis_of, ends_of, least_on, looked_at, rests, together,
+};
+use crate::design::Objective;
+use crate::factor::{Base, Factor};
+use crate::planner::{Ready, prepare};
+use crate::program::Fold;
+use crate::residual::{FigureKind, Widened, sizes};
+use crate::sample::{DRAWS, between, strata};
+use crate::side_by_side::side_by_side;
+use offpath_quantity::Quantity;
+use std::collections::BTreeMap;
+
+/// How well a gain is known of the card.
+///
+/// It is of demands that are added up at the shares that are advised, on the base mechanism: queueing is in none of it, and
+/// other mechanisms stand beside it ([`super::Advice::with_variants`]).
+#[derive(Clone, Debug, PartialEq)]
+pub struct GainStanding {
+    /// The gain as a share, with its intervals over the joint draws, widened by what past predictions of ratios were wrong
+    /// by.
+    pub share: Ranged,
+    /// In which share of what the intervals are made of it is worth a change ([`LEAST_GAIN`]).
+    pub gains_in: f64,
+    /// How well it is known.
+    pub basis: Basis,
+    /// What it rests on, the heaviest first.
+    pub rests: Vec<Rest>,
+}
+
+/// A case with the systems that it runs on.
+struct Side<'a> {
+    case: &'a AdviceCase,
+    ready: Vec<Ready>,
+    folds: Vec<Fold>,
+}
+
+impl<'a> Side<'a> {
+    fn of(bench: &TrialBench<'_>, case: &'a AdviceCase) -> Result<Side<'a>, miette::Report> {
+        let mut ready = prepare(&case.design, bench.setting)?;
+        ready.retain(|one| {
+            case.shares.iter().any(|(name, share)| *name == one.alternative.name && *share > 0.0)
+        });
+        let folds = ready.iter().map(|one| one.compiled.fold(&one.router)).collect();
+        Ok(Side { case, ready, folds })
+    }
+}
+
+/// A side with its numbers.
+struct Numbers<'a> {
+    side: &'a Side<'a>,
+    base: Base<'a>,
+    own: BTreeMap<String, Factor>,
+}
+
+impl<'a> Numbers<'a> {
+    fn of(side: &'a Side<'a>) -> Numbers<'a> {
+        let base = Base::new(&side.case.design, &side.ready, &side.folds);
+        let own = base.factors().into_iter().map(|factor| (factor.id.clone(), factor)).collect();
+        Numbers { side, base, own }
+    }
+
+    /// What the objective seeks more or less of, with those of its numbers moved that are among `moves`; none where the
+    /// design or the system is none with them.
+    fn worth(&self, moves: &[(&Factor, Quantity)], scope: &Scope) -> Option<f64> {
+        let own: Vec<(&Factor, Quantity)> =
+            moves.iter().filter_map(|(factor, value)| Some((self.own.get(&factor.id)?, *value))).collect();
+        let (design, ready) = self.base.ready_at(&own).ok()?;
+        let case = AdviceCase { design, ..self.side.case.clone() };
+        let added = trial::added(&case, &ready, scope).ok()?;
+        let worth = match case.design.objective {
+            Objective::MostThroughput => added.capacity,
+            Objective::LeastHostCpu { .. } | Objective::LowestP99 { .. } => added.host_cpu_s,
+        };
+        (worth.is_finite() && worth > 0.0).then_some(worth)
+    }
+}
+
+/// How well the gain of `changed` over `given` is known; none where a tail is sought, of which added-up demands tell
+/// nothing, and where either side is no design with its own numbers.
+pub(super) fn standing(
+    bench: &TrialBench<'_>,
+    given: &AdviceCase,
+    changed: &AdviceCase,
+    scope: &Scope,
+) -> Result<Option<GainStanding>, miette::Report> {
+    let objective = given.design.objective;
+    if matches!(objective, Objective::LowestP99 { .. }) {
+        return Ok(None);
+    }
+    let sides = [Side::of(bench, given)?, Side::of(bench, changed)?];
+    let numbers = sides.each_ref().map(Numbers::of);
+    let ratio = |moves: &[(&Factor, Quantity)]| -> Option<f64> {
+        Some(numbers[1].worth(moves, scope)? / numbers[0].worth(moves, scope)?)
+    };
+    let Some(point) = ratio(&[]) else { return Ok(None) };
+    let mut all = numbers[0].own.clone();
+    for (id, factor) in &numbers[1].own {
+        all.entry(id.clone()).or_insert_with(|| factor.clone());
+    }
+    let factors: Vec<Factor> = all.into_values().collect();
+    let drawn: Vec<(&Factor, Vec<f64>)> = factors
+        .iter()
+        .filter(|factor| Drawn::of(factor) != Drawn::Held)
+        .map(|factor| (factor, strata(bench.seed, &factor.id)))
+        .collect();
+    let draws = side_by_side(DRAWS, |draw| {
+        let moves = drawn.iter().map(|(factor, places)| {
+            let [low, high] = looked_at(factor);
+            (*factor, between(factor.value, low, high, places[draw]))
+        });
+        ratio(&moves.collect::<Vec<_>>())
+    });
+    let sample = draws.into_iter().flatten().map(|ratio| (ratio, f64::INFINITY)).collect();
+    let sample = Widened::new(sample, &sizes(FigureKind::ThroughputRatio));
+    let look = |moves: &[(&Factor, Quantity)]| Ok::<_, miette::Report>(ratio(moves));
+    let ends = side_by_side(factors.len(), |index| {
+        ends_of(&factors[index], |value| look(&[(&factors[index], value)]))
+    });
+    let ends = ends.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let unset = Unset::look(&factors, |factor| !given.design.sets(&factor.id), look)?;
+    let own = |ratio: &f64| *ratio;
+    let known = rests(&factors, &ends, &together(&factors, ratio), point, &own, &[]);
+    let ready = || sides.iter().flat_map(|side| &side.ready);
+    let is_unknown = ready().any(|one| !one.compiled.has_evidence());
+    let without = unset.map(|unset| basis_of(&unset.rests(&factors, &own, &[]), is_unknown));
+    let least = ready().map(|one| least_on(one.router.system())).fold(Basis::Fitted, Basis::max);
+    Ok(Some(GainStanding {
+        share: as_gain(objective, Ranged::of(point, &sample)),
+        gains_in: match objective {
+            Objective::MostThroughput => 1.0 - sample.below(1.0 + LEAST_GAIN),
+            _ => sample.below(1.0 - LEAST_GAIN),
+        },
+        basis: basis_of(&known, is_unknown).max(without.unwrap_or(Basis::Fitted)).max(least),
+        rests: known,
+    }))
+}
+
+/// A ratio of what the objective seeks as the gain that it is: more throughput, or less of what is spared.
+fn as_gain(objective: Objective, ratio: Ranged) -> Ranged {
+    let gain = |ratio: f64| match objective {
+        Objective::MostThroughput => ratio - 1.0,
+        _ => 1.0 - ratio,
+    };
+    let ends = |(low, high): (f64, f64)| {
+        let (one, other) = (gain(low), gain(high));
+        (one.min(other), one.max(other))
+    };
+    Ranged {
+        value: gain(ratio.value),
+        median: gain(ratio.median),
+        range_80: ends(ratio.range_80),
+        range_95: ends(ratio.range_95),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn less_of_what_is_spared_is_a_gain_as_more_throughput_is() {
+        let ratio = Ranged { value: 0.75, median: 0.5, range_80: (0.5, 1.0), range_95: (0.25, 1.5) };
+        let load = 1e6;
+        assert_eq!(
+            as_gain(Objective::LeastHostCpu { load }, ratio),
+            Ranged { value: 0.25, median: 0.5, range_80: (0.0, 0.5), range_95: (-0.5, 0.75) }
+        );
+        assert_eq!(
+            as_gain(Objective::MostThroughput, ratio),
+            Ranged { value: -0.25, median: -0.5, range_80: (-0.5, 0.0), range_95: (-0.75, 0.5) }
+        );
+    }
+}
