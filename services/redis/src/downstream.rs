@@ -5,7 +5,7 @@ use crate::config::{Config, May};
 use crate::connection::{ANSWERS, Connection};
 use crate::counters::count;
 use crate::descriptors::ran_out;
-use crate::handshake::ReplicationId;
+use crate::handshake::{RELAY, ReplicationId};
 use crate::relay::Relay;
 use crate::resp::{self, Limits, RespError, write_bulk, write_error};
 use crate::serving::{self, Introduction, Wanted};
@@ -258,6 +258,7 @@ async fn converse(
             psync2: false,
             version: None,
             is_old: false,
+            is_relay: false,
             was_told: None,
             wanted: Wanted::Stream,
             filter: None,
@@ -497,6 +498,13 @@ impl Session {
             request[1..].iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         match (name.as_str(), self.may) {
+            // A browser can be made to send a page's text here, and would have what stands in it carried out.
+            ("POST" | "HOST:", _) => {
+                let from = &self.introduction.address;
+                log::line(&format!("{from} speaks HTTP, as a page in a browser may be made to: it was cut off"));
+                count(&self.relay.counters.refused, 1);
+                Next::Close
+            }
             ("AUTH", _) => self.auth(&words),
             ("HELLO", _) => self.hello(&words),
             ("QUIT", _) => {
@@ -522,8 +530,9 @@ impl Session {
                 Next::Replicate { asked: None }
             }
             ("INFO", _) => {
-                // A relay asks on the connection that it will follow by, and no other replica does.
-                self.introduction.was_told = Some(self.relay.current.borrow().above_changes);
+                // A relay asks on the connection that it will follow by.
+                let told = self.relay.current.borrow().above_changes;
+                self.introduction.was_told = self.introduction.is_relay.then_some(told);
                 let text = info::text(&self.relay, &words);
                 self.bulk(&text)
             }
@@ -653,7 +662,12 @@ impl Session {
         loop {
             match rest {
                 [word, name, password, after @ ..] if word.eq_ignore_ascii_case("AUTH") => {
-                    if !self.relay.settings().config.user.is_empty() {
+                    let has_users = !self.relay.settings().config.user.is_empty();
+                    // Without users there is `default`, which needs no password.
+                    if !has_users && *name != "default" {
+                        return self.refuse();
+                    }
+                    if has_users {
                         if !self.login(name, password) {
                             return self.refuse();
                         }
@@ -733,6 +747,7 @@ impl Session {
                 "capa" => match *value {
                     "eof" => self.introduction.mark = true,
                     "psync2" => self.introduction.psync2 = true,
+                    relay if relay.as_bytes() == RELAY => self.introduction.is_relay = true,
                     _ => {}
                 },
                 "version" => self.introduction.version = Some(value.chars().take(32).collect()),
@@ -797,7 +812,9 @@ impl Session {
 
 /// Whether a text may be a host's name or address.
 fn is_host(text: &str) -> bool {
-    (1..256).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+    // What ends a field of INFO's lines is in none.
+    (1..256).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_:%".contains(&byte))
 }
 
 /// Whether two texts are the same, in a time that depends on their lengths alone.

@@ -97,6 +97,9 @@ fn refused(step: &'static str, reply: &Value) -> HandshakeError {
     }
 }
 
+/// The capability by which a relay makes itself known to another.
+pub const RELAY: &[u8] = b"offpath-relay";
+
 /// What the master answers to PSYNC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Psync {
@@ -262,7 +265,8 @@ impl MasterLink {
         if let Some(address) = address {
             steps.push(vec![b"REPLCONF", b"ip-address", address.as_bytes()]);
         }
-        steps.push(vec![b"REPLCONF", b"capa", b"eof", b"capa", b"psync2"]);
+        // Servers ignore capabilities that they do not know; another relay asks these who is above them.
+        steps.push(vec![b"REPLCONF", b"capa", b"eof", b"capa", b"psync2", b"capa", RELAY]);
         if let Some(version) = &master.announce_version {
             steps.push(vec![b"REPLCONF", b"version", version.as_bytes()]);
         }

@@ -16,6 +16,8 @@ pub struct History {
     pub first: Option<u64>,
     /// The next byte that it will write.
     pub next: u64,
+    /// Bytes of the stream that it keeps (`repl-backlog-size`), where it says so.
+    pub kept: Option<u64>,
     /// Whether `min-replicas-to-write` is set: the server counts its replicas that live in this case alone.
     pub needs_replicas: bool,
     /// The runs of relays that it is and follows, itself first; none of a server that is no relay.
@@ -43,10 +45,30 @@ impl History {
             second_offset: second_offset.filter(|_| second_id != ReplicationId::NONE).unwrap_or(0),
             first: first.filter(|first| *first > 0 && is_kept),
             next: u64::try_from(number("master_repl_offset")?).ok()? + 1,
+            kept: number("repl_backlog_size").and_then(|kept| u64::try_from(kept).ok()),
             needs_replicas: field("min_slaves_good_slaves").is_some(),
             path: field("relay_path")
                 .map_or(Vec::new(), |path| path.split(',').take(PATH).map(run).collect()),
         })
+    }
+
+    /// Why it cannot go on from byte `from` of history `id`.
+    pub fn refusal(&self, id: ReplicationId, from: u64) -> String {
+        let is_own = id == self.id;
+        match self.first {
+            _ if !is_own && id != self.second_id => format!("its history is {}", self.id),
+            _ if !is_own && from > self.second_offset => {
+                format!("its history left that one at byte {}", self.second_offset)
+            }
+            _ if from > self.next => format!("it has written no more than {} bytes", self.next - 1),
+            Some(first) if from < first => format!(
+                "its backlog begins at byte {first}; `repl-backlog-size`, which is {}, has to hold what it writes while the \
+                 relay is away",
+                self.kept.map_or("unknown".to_string(), |kept| format!("{kept} B"))
+            ),
+            Some(_) => "it does not say why".to_string(),
+            None => "it keeps no backlog".to_string(),
+        }
     }
 
     /// Whether the master can go on from byte `from` of history `id`.

@@ -6,11 +6,12 @@
 //! - [`shard`]: shares of a cluster by capacity, live migration of slots, and clients.
 //!
 //! Where to look: [`process`] starts and ends a relay. [`upstream`] is the side of the master, [`downstream`] and
-//! [`serving`] that of replicas; both meet in [`relay::Relay`], and know nothing of each other. What they exchange is read by [`resp`], [`framing`] and
+//! [`serving`] that of replicas; both meet in [`relay::Relay`]. A client
+//! that wants a file of now has it fetched by [`upstream`]. What they exchange is read by [`resp`], [`framing`] and
 //! [`payload`], which do no input or output and keep within bounds whatever a peer sends.
 //!
-//! Not supported: serving reads, SYNC of servers before 2.8, replication filters, and the second
-//! channel for files that Valkey 8 and Redis 8 may use when both sides ask for it.
+//! Not supported: serving reads, replication filters but for functions alone, and the second channel for files that
+//! Valkey 8 and Redis 8 may use when both sides ask for it.
 
 pub mod acknowledge;
 pub mod backlog;

@@ -73,9 +73,41 @@ fn broken(ended: Result<(), JoinError>) -> RelayError {
 }
 
 async fn every_second(relay: Rc<Relay>) {
+    let mut rate = StreamRate::default();
     loop {
         sleep(Duration::from_secs(1)).await;
         relay.look_after_replicas();
+        let (kept, came) = (relay.current.borrow().kept_above, relay.counters.stream_bytes_in.get());
+        if let Some(text) = rate.look(came, kept) {
+            log::line(&text);
+        }
+    }
+}
+
+/// How fast the stream comes beside what the master keeps of it.
+#[derive(Default)]
+struct StreamRate {
+    last: u64,
+    /// Seconds in a row in which half of what the master keeps came, or more.
+    fast: u32,
+    /// For which size of what it keeps that was said.
+    said: Option<u64>,
+}
+
+impl StreamRate {
+    /// Takes the bytes that came so far, each second. Where what is kept holds less than two seconds of what comes, for three
+    /// seconds in a row, that is worth a line: a relay that restarts has been away for about as long.
+    fn look(&mut self, came: u64, kept: Option<u64>) -> Option<String> {
+        let each = came - std::mem::replace(&mut self.last, came).min(came);
+        let kept = kept.filter(|kept| 2 * each > *kept);
+        self.fast = if kept.is_some() { self.fast + 1 } else { 0 };
+        let kept = kept.filter(|_| self.fast >= 3)?;
+        (self.said.replace(kept) != Some(kept)).then(|| {
+            format!(
+                "the master writes {each} B a second and keeps {kept} B of it (`repl-backlog-size`): a relay that restarts or \
+                 whose link is cut for longer than that takes a full synchronisation; let it hold two seconds or more"
+            )
+        })
     }
 }
 
@@ -190,4 +222,26 @@ pub fn run(
     // Nothing waits for a disk or a name server that does not answer.
     runtime.shutdown_background();
     ended
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backlog_that_holds_less_than_two_seconds_is_said_once() {
+        let mut rate = StreamRate::default();
+        let mut said = Vec::new();
+        // A burst, then a steady stream.
+        for came in [0, 900, 900, 901, 1_500, 2_100, 2_700, 3_300, 3_900] {
+            said.extend(rate.look(came, Some(1_000)).map(|text| (came, text)));
+        }
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(
+            said[0].0 == 2_700 && said[0].1.contains("writes 600 B a second and keeps 1000 B"),
+            "{said:?}"
+        );
+        assert_eq!(rate.look(4_500, Some(1_200)), None, "600 B a second are two seconds of 1,200 B");
+        assert_eq!((5..9).filter_map(|index| rate.look(index * 600 + 2_000, None)).count(), 0);
+    }
 }

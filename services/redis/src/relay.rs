@@ -23,7 +23,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use thiserror::Error;
-use tokio::sync::{Mutex, Notify, broadcast, watch};
+use tokio::sync::{Mutex, Notify, broadcast, oneshot, watch};
 use tokio::time::timeout;
 
 /// Published messages that wait for a subscriber; one that falls further behind loses the oldest.
@@ -108,6 +108,14 @@ pub enum LinkState {
     Up,
 }
 
+/// Who waits for a file that the master writes now.
+pub struct OwnAsk {
+    /// The parts of the data that it is to hold; all without a word on it.
+    pub filter: Option<String>,
+    /// Takes the file once it begins, or why there is none.
+    pub give: oneshot::Sender<Result<Rc<Spool>, String>>,
+}
+
 /// What changes while the relay runs.
 pub struct Current {
     /// `HOST:PORT` of the master.
@@ -130,6 +138,8 @@ pub struct Current {
     pub above: Vec<String>,
     /// Grows with each change of these.
     pub above_changes: u64,
+    /// Bytes of the stream that it keeps for those who come back, where it says so.
+    pub kept_above: Option<u64>,
     /// When something was read from it.
     pub heard: Instant,
     /// The name of the history; unknown before the first answer of a master.
@@ -295,6 +305,8 @@ pub struct Relay {
     following: Mutex<()>,
     /// Held by whoever receives a file of its own, so that the master writes one of these at a time.
     pub own_file: Mutex<()>,
+    /// Who waits for one, and for which parts of the data.
+    pub own_waiting: RefCell<Vec<OwnAsk>>,
     /// Whether the relay is ending.
     pub ending: watch::Sender<bool>,
     /// Channels and messages that clients publish, as Sentinels do to find each other.
@@ -351,6 +363,7 @@ impl Relay {
             spill: None,
             spool: None,
             no_room: None,
+            kept_above: None,
             fetching: false,
             replicas: BTreeMap::new(),
             acknowledged: 0,
@@ -403,6 +416,7 @@ impl Relay {
             unkept: RefCell::default(),
             following: Mutex::default(),
             own_file: Mutex::default(),
+            own_waiting: RefCell::default(),
             ending: watch::Sender::new(false),
             messages: broadcast::Sender::new(MESSAGES),
             counters: Counters::default(),
@@ -638,7 +652,7 @@ impl Relay {
                     && published - replica.next.get().min(published) > behind
                     && !replica.goes_back()
                 {
-                    self.too_slow(replica);
+                    self.too_slow(replica, "it is further behind than `limits.replica_behind`");
                 }
             }
         }
@@ -671,10 +685,10 @@ impl Relay {
     }
 
     /// Drops a replica that does not keep up.
-    pub fn too_slow(&self, replica: &Replica) {
+    pub fn too_slow(&self, replica: &Replica, reason: &'static str) {
         if replica.dropped.get().is_none() {
             count(&self.counters.dropped_slow, 1);
-            replica.loses("it is further behind than its limit");
+            replica.loses(reason);
         }
     }
 
@@ -686,7 +700,7 @@ impl Relay {
                 match replica.phase.get() {
                     Phase::Loading => needed = true,
                     Phase::Online if replica.goes_back() => needed = true,
-                    Phase::Online => self.too_slow(replica),
+                    Phase::Online => self.too_slow(replica, "it is further behind than `limits.backlog`"),
                     Phase::Waiting => {}
                 }
             }
@@ -711,7 +725,10 @@ impl Relay {
             current.spill = None;
             for replica in current.replicas.values() {
                 if replica.phase.get() == Phase::Loading && replica.next.get() < end {
-                    self.too_slow(replica);
+                    self.too_slow(
+                        replica,
+                        "what came while it loaded is more than `spool.stream`, or the disk does not take it in time",
+                    );
                 }
             }
         }
@@ -741,7 +758,10 @@ impl Relay {
                 let since = replica.behind_since.get().unwrap_or(now);
                 replica.behind_since.set(Some(since));
                 if now - since > self.settings().checked.behind_time {
-                    self.too_slow(replica);
+                    self.too_slow(
+                        replica,
+                        "it was further behind than `limits.replica_behind_soft` for `limits.replica_behind_time`",
+                    );
                 }
             }
         }
@@ -750,13 +770,14 @@ impl Relay {
     /// What a restarted relay has to know so that every replica of now can resume, and whom it follows.
     fn state(&self) -> state::State {
         let current = self.current.borrow();
-        let next = current
+        let start = current.backlog.start();
+        let places = current
             .replicas
             .values()
-            .filter_map(|replica| Some(replica.given.get()?.max(replica.acknowledged.get()) + 1))
-            .fold(current.boundary, u64::min)
-            // A command that is longer than the window began before it, and the stream can only go on from there.
-            .max(current.backlog.start().min(current.boundary));
+            .filter_map(|replica| Some(replica.given.get()?.max(replica.acknowledged.get()) + 1));
+        // A replica whose place has left the window is given a file in any case. The window's own beginning is the middle of
+        // a command, from which nothing can go on.
+        let next = places.filter(|place| *place >= start).fold(current.boundary, u64::min);
         let position = current.id.map(|id| state::Position {
             id,
             second_id: current.second_id,
@@ -983,6 +1004,31 @@ pub(crate) mod tests {
         relay.close_unfinished();
         let current = relay.current.borrow();
         assert_eq!((current.backlog.start(), current.backlog.end(), *relay.published.borrow()), (55, 55, 55));
+    }
+
+    /// Where the window begins is the middle of a command, and no place to go on from; a replica that needs a file in any case
+    /// moves nobody else's place.
+    #[tokio::test]
+    async fn a_replica_that_the_window_has_left_is_in_nobodys_position() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut config = Config::of("127.0.0.1:6379", "127.0.0.1:0");
+        config.spool.directory = directory.path().into();
+        config.limits.backlog = "64KiB".into();
+        let relay = Relay::new(config).unwrap();
+        let all = LocalSet::new();
+        let _entered = all.enter();
+        relay.restart("a".repeat(40).parse().unwrap(), 0);
+        let (loading, online) = (replica(&relay, 1, Phase::Loading), replica(&relay, 2, Phase::Online));
+        loading.given.set(Some(100));
+        online.given.set(Some(100));
+        for index in 1..=9 {
+            take(&relay, 16 << 10, 1 + (index << 14));
+        }
+        relay.current.borrow_mut().boundary = 1 + (9 << 14);
+        online.acknowledged.set(140_000);
+        assert!((101..140_001).contains(&relay.current.borrow().backlog.start()));
+        let position = relay.state().position.expect("a position");
+        assert_eq!((position.next, position.end), (140_001, 1 + (9 << 14)));
     }
 
     /// OK says that it is on disk, to each who asks and whatever others ask meanwhile.

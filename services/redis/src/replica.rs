@@ -52,7 +52,7 @@ pub struct Replica {
     pub port: u16,
     /// The user that it is.
     pub user: String,
-    /// Whether it asked which relays it would follow, which no server does.
+    /// Whether it says that it is a relay.
     pub is_relay: bool,
     /// Whether it says how far it is; who asks by SYNC does not.
     pub acknowledges: bool,

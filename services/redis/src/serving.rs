@@ -5,7 +5,7 @@ use crate::counters::count;
 use crate::handshake::ReplicationId;
 use crate::log;
 use crate::payload::{Form, RdbFormat};
-use crate::relay::{FAILURES, Failures, LinkState, Relay, SyncAnswer};
+use crate::relay::{FAILURES, Failures, LinkState, OwnAsk, Relay, SyncAnswer};
 use crate::replica::{Dropped, Phase, Replica};
 use crate::resp::{self, Limits, write_error};
 use crate::spool::{Spool, Stage};
@@ -16,7 +16,7 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
-use tokio::task::JoinSet;
+use tokio::task::spawn_local;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 /// How long a replica that is ahead of the relay waits before it gets a file instead.
@@ -60,7 +60,9 @@ pub struct Introduction {
     pub version: Option<String>,
     /// Whether it asked by SYNC, and so expects no line before the file and says nothing of how far it is.
     pub is_old: bool,
-    /// Of one that asked which relays it would follow, what was told: as many changes of these as there were.
+    /// Whether it says that it is a relay.
+    pub is_relay: bool,
+    /// Of a relay that asked which relays it would follow, what was told: as many changes of these as there were.
     pub was_told: Option<u64>,
     /// What it is served.
     pub wanted: Wanted,
@@ -116,7 +118,7 @@ pub async fn serve(
     // The relay may follow nobody while there is nobody to follow for.
     relay.tell_waiting();
     let listed = Listed { relay, replica: replica.clone() };
-    let mut serving = Serving { relay, replica, introduction, loading: false, receiving: JoinSet::new() };
+    let mut serving = Serving { relay, replica, introduction, loading: false };
     let ended = serving.run(&mut connection, asked).await;
     drop(listed);
     ended
@@ -130,7 +132,7 @@ fn introduced(
     count(&relay.numbers, 1);
     let Introduction { address, port, user, .. } = introduction;
     Rc::new(Replica {
-        is_relay: introduction.was_told.is_some(),
+        is_relay: introduction.is_relay,
         acknowledges: !introduction.is_old,
         asked,
         ..Replica::new(relay.numbers.get(), address, *port, user)
@@ -145,7 +147,7 @@ pub async fn serve_file(
     introduction: Introduction,
 ) -> io::Result<()> {
     let replica = introduced(relay, &introduction, None);
-    let mut serving = Serving { relay, replica, introduction, loading: false, receiving: JoinSet::new() };
+    let mut serving = Serving { relay, replica, introduction, loading: false };
     let Some(spool) = serving.own_file(&mut connection).await? else { return Ok(()) };
     serving.send_file(&mut connection, &spool).await?;
     // What was sent would be lost with a connection that is closed before all that it said was read.
@@ -164,8 +166,6 @@ struct Serving<'a> {
     introduction: Introduction,
     /// Whether a file was sent that the replica has not acknowledged.
     loading: bool,
-    /// What receives a file of its own; it ends with the replica, and costs the master no more then.
-    receiving: JoinSet<()>,
 }
 
 impl Serving<'_> {
@@ -225,10 +225,9 @@ impl Serving<'_> {
     /// Waits for a file that the master writes for this one alone, and shows meanwhile that the relay is alive.
     async fn own_file(&mut self, connection: &mut Connection) -> io::Result<Option<Rc<Spool>>> {
         let (give, mut taken) = oneshot::channel();
-        let (relay, filter) = (self.relay.clone(), self.introduction.filter.clone());
-        self.receiving.spawn_local(async move {
-            upstream::receive_file_alone(&relay, filter.as_deref(), give).await;
-        });
+        let filter = self.introduction.filter.clone();
+        self.relay.own_waiting.borrow_mut().push(OwnAsk { filter: filter.clone(), give });
+        spawn_local(upstream::receive_own_file(self.relay.clone(), filter));
         let mut ticks = interval(Duration::from_secs(1));
         ticks.tick().await;
         let spool = loop {
@@ -249,7 +248,6 @@ impl Serving<'_> {
         let who = &self.replica.address;
         match spool {
             Ok(spool) => {
-                count(&self.relay.counters.own_files, 1);
                 log::line(&format!("{who} gets a file of its own, of offset {}", spool.offset));
                 Ok(Some(spool))
             }
@@ -676,7 +674,7 @@ impl Serving<'_> {
                     // One that went back to disk keeps up, or is as slow as any other that does not.
                     let went_back = replica.phase.get() == Phase::Loading && replica.joined.get().is_some();
                     if went_back && moved.elapsed() > STALLED {
-                        relay.too_slow(&replica);
+                        relay.too_slow(&replica, "it went back to disk, and took nothing of that for 2 s");
                     }
                 }
             }

@@ -8,7 +8,7 @@ use crate::history::History;
 use crate::log;
 use crate::payload::{self, Body, Form, RdbFormat};
 use crate::questions::Questions;
-use crate::relay::{LinkState, Relay};
+use crate::relay::{LinkState, OwnAsk, Relay};
 use crate::replica::Phase;
 use crate::spool::{Spool, Stage};
 use bytes::BufMut;
@@ -22,7 +22,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 use tokio::io::{AsyncReadExt, AsyncWrite};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::Notify;
 use tokio::task::yield_now;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
@@ -196,7 +196,7 @@ async fn session(relay: &Rc<Relay>, followed: &Cell<Option<Instant>>) -> Result<
         (current.acknowledged, current.told_at) = (0, Instant::now());
         (current.asked, current.asked_fsync) = (Questions::default(), Questions::default());
     }
-    let answer = link.psync(from).await?;
+    let answer = ask_to_follow(&mut link, from, &address).await?;
     match answer {
         Psync::Continue { id } => {
             count(&relay.counters.master_partial, 1);
@@ -215,6 +215,12 @@ async fn session(relay: &Rc<Relay>, followed: &Cell<Option<Instant>>) -> Result<
                 let mut current = relay.current.borrow_mut();
                 current.link = LinkState::Synchronising;
                 current.heard = Instant::now();
+            }
+            if let Some((asked, next)) = from {
+                let why = history
+                    .as_ref()
+                    .map_or("it does not say why".to_string(), |one| one.refusal(asked, next));
+                log::line(&format!("{address} does not go on from offset {} of {asked}: {why}", next - 1));
             }
             log::line(&format!("full synchronisation with {address} at offset {offset} of {id}"));
         }
@@ -252,6 +258,22 @@ async fn session(relay: &Rc<Relay>, followed: &Cell<Option<Instant>>) -> Result<
     stream(relay, link, out, matches!(answer, Psync::Full { .. })).await
 }
 
+/// Asks the master for the stream, and says it where the answer takes its time: a master waits before it writes a file.
+async fn ask_to_follow(
+    link: &mut MasterLink,
+    from: Option<(ReplicationId, u64)>,
+    address: &str,
+) -> Result<Psync, HandshakeError> {
+    let mut asked = pin!(link.psync(from));
+    if let Ok(answer) = timeout(Duration::from_secs(1), &mut asked).await {
+        return answer;
+    }
+    log::line(&format!(
+        "waiting for {address} to begin its file, which is after `repl-diskless-sync-delay` or another child of it"
+    ));
+    asked.await
+}
+
 /// Waits until there is somebody to follow the master for. A master counts whoever follows it for alive, and waits for
 /// it when it shuts down, so a relay that stands for no replica does not follow.
 /// Nor does it come back at once to one that it has just left for want of a replica, when it `followed` that last, however
@@ -268,6 +290,7 @@ async fn hold(
         if let Some(history) = &history {
             refuse_ring(relay, &history.path)?;
             refuse_left(relay, history.id)?;
+            relay.current.borrow_mut().kept_above = history.kept;
         }
         let is_strict = note_strictness(relay, history.as_ref());
         let early = followed.map_or(Duration::ZERO, |followed| AGAIN.saturating_sub(followed.elapsed()));
@@ -286,6 +309,10 @@ async fn hold(
                 wanted if is_strict && wanted > 1 => {
                     format!("the master {master} answers, and is followed once {wanted} replicas are here")
                 }
+                _ if is_strict && relay.current.borrow().no_room.is_some() => format!(
+                    "the master {master} answers, and is followed once there is room for its file in `spool.directory` or a \
+                     replica is here that can resume"
+                ),
                 _ => format!("the master {master} answers, and is followed once a replica is here"),
             });
         }
@@ -432,14 +459,30 @@ async fn receive_file(
     id: ReplicationId,
     offset: u64,
 ) -> Result<(), LinkError> {
-    let spool = begin_file(relay, id, offset)?;
-    relay.current.borrow_mut().spool = Some(spool.clone());
-    relay.tell_waiting();
-    end_file(relay, link, &spool).await
+    count(&relay.counters.master_files, 1);
+    let received = async {
+        let spool = begin_file(relay, id, offset)?;
+        relay.current.borrow_mut().spool = Some(spool.clone());
+        relay.tell_waiting();
+        end_file(relay, link, &spool).await?;
+        Ok(spool)
+    };
+    let received = received.await;
+    // What one client is sent alone says nothing of whether replicas can be served.
+    match &received {
+        Ok(spool) => {
+            relay.current.borrow_mut().no_room = None;
+            let format = spool.format().map(|format| format.to_string()).unwrap_or_default();
+            let (_, bytes) = spool.stage();
+            log::line(&format!("received the file {format} of offset {}, {bytes} B", spool.offset));
+        }
+        Err(LinkError::Spool { .. }) => relay.current.borrow_mut().no_room = Some(Instant::now()),
+        Err(_) => {}
+    }
+    received.map(drop)
 }
 
 fn begin_file(relay: &Relay, id: ReplicationId, offset: u64) -> Result<Rc<Spool>, LinkError> {
-    count(&relay.counters.master_files, 1);
     let spool = Spool::create(&relay.settings().config.spool.directory, id, offset);
     Ok(Rc::new(spool.map_err(|cause| no_room(relay, cause))?))
 }
@@ -452,12 +495,6 @@ async fn end_file(relay: &Relay, link: &mut MasterLink, spool: &Spool) -> Result
     };
     let received = received.await;
     spool.end(if received.is_ok() { Stage::Complete } else { Stage::Failed });
-    let (_, bytes) = spool.stage();
-    if received.is_ok() {
-        relay.current.borrow_mut().no_room = None;
-        let format = spool.format().map(|format| format.to_string()).unwrap_or_default();
-        log::line(&format!("received the file {format} of offset {}, {bytes} B", spool.offset));
-    }
     received
 }
 
@@ -479,7 +516,6 @@ async fn receive_announcement(link: &mut MasterLink) -> Result<Form, LinkError> 
 
 fn no_room(relay: &Relay, cause: io::Error) -> LinkError {
     count(&relay.counters.spool_failures, 1);
-    relay.current.borrow_mut().no_room = Some(Instant::now());
     LinkError::Spool { directory: relay.settings().config.spool.directory.display().to_string(), cause }
 }
 
@@ -758,7 +794,7 @@ async fn ask_for_file(
     if let Some(filter) = filter {
         link.want_parts(filter).await?;
     }
-    match link.psync(None).await? {
+    match ask_to_follow(&mut link, None, &address).await? {
         Psync::Full { id, offset } => Ok((link, id, offset)),
         Psync::Continue { .. } => {
             let reply = "CONTINUE".to_string();
@@ -767,27 +803,46 @@ async fn ask_for_file(
     }
 }
 
-/// Receives a file for one alone, and gives it on as soon as it begins, or the reason why there is none.
-pub async fn receive_file_alone(
-    relay: &Relay,
-    filter: Option<&str>,
-    give: oneshot::Sender<Result<Rc<Spool>, String>>,
-) {
+/// Receives a file for those who ask for one of now, and gives it on as soon as it begins, or the reason why there is none.
+/// Whoever asks for the same before the master is asked shares it: each file costs the master a child.
+pub async fn receive_own_file(relay: Rc<Relay>, filter: Option<String>) {
     let _one = relay.own_file.lock().await;
+    let is_same = |ask: &mut OwnAsk| ask.filter == filter;
+    let mut asks: Vec<OwnAsk> = relay.own_waiting.borrow_mut().extract_if(.., is_same).collect();
+    asks.retain(|ask| !ask.give.is_closed());
+    if asks.is_empty() {
+        return;
+    }
     let begun = async {
-        let (link, id, offset) = ask_for_file(relay, filter).await?;
-        let spool = begin_file(relay, id, offset)?;
+        let (link, id, offset) = ask_for_file(&relay, filter.as_deref()).await?;
+        let spool = begin_file(&relay, id, offset)?;
         Ok::<_, LinkError>((link, spool))
     };
     match begun.await {
         Ok((mut link, spool)) => {
-            let _ = give.send(Ok(spool.clone()));
-            if let Err(error) = end_file(relay, &mut link, &spool).await {
-                log::line(&format!("a file for one alone broke off: {error}"));
+            count(&relay.counters.own_files, 1);
+            for ask in asks {
+                let _ = ask.give.send(Ok(spool.clone()));
+            }
+            tokio::select! {
+                ended = end_file(&relay, &mut link, &spool) => if let Err(error) = ended {
+                    log::line(&format!("a file for one alone broke off: {error}"));
+                },
+                // The master's child ends with the link.
+                () = nobody_reads(&spool) => {}
             }
         }
         Err(error) => {
-            let _ = give.send(Err(format!("the master gave no file: {error}{}", error.next_step())));
+            for ask in asks {
+                let _ = ask.give.send(Err(format!("the master gave no file: {error}")));
+            }
         }
+    }
+}
+
+/// Waits until nobody is left whom a file is for.
+async fn nobody_reads(spool: &Rc<Spool>) {
+    while Rc::strong_count(spool) > 1 {
+        sleep(Duration::from_millis(100)).await;
     }
 }
