@@ -9,7 +9,7 @@
 //! ```
 //! use offpath_fabric::Backend;
 //! use offpath_fabric::local::Local;
-//! use offpath_measure::{Effort, MeasuringProgram, SuiteChoice, figures_of, suite};
+//! use offpath_measure::{MeasuringEffort, MeasuringProgram, SuiteChoice, figures_of, suite};
 //! use offpath_quantity::Bytes;
 //! use offpath_route::Verb;
 //!
@@ -21,7 +21,7 @@
 //! };
 //! let path = "client-host".parse()?;
 //! let points = suite(&[path], &choice);
-//! let program = MeasuringProgram::new(&points[0], Effort { requests: 50, ..Effort::of(&points[0], 3) });
+//! let program = MeasuringProgram::new(&points[0], MeasuringEffort { requests: 50, ..MeasuringEffort::of(&points[0], 3) });
 //! let run = Local::new(1).run(program.roles(|_| true))?;
 //! let flows = figures_of(run)?;
 //! assert_eq!(flows[0].windows.len(), 3);
@@ -32,6 +32,6 @@ mod point;
 mod program;
 mod suite;
 
-pub use point::{BesideFlow, Effort, MeasurePoint};
+pub use point::{BesideFlow, MeasurePoint, MeasuringEffort};
 pub use program::{FlowFigures, MeasuredWindow, MeasuringProgram, figures_of, responder};
 pub use suite::{SuiteChoice, suite};

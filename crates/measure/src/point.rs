@@ -68,7 +68,7 @@ impl fmt::Display for MeasurePoint {
 
 /// How long a run is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Effort {
+pub struct MeasuringEffort {
     /// Requests before the first window.
     pub warm_up: u64,
     /// Requests of a window, at least.
@@ -90,9 +90,9 @@ const LEAST: u64 = 100;
 /// Requests of a window that are awaited one by one.
 const SAMPLES: u64 = 200;
 
-impl Effort {
+impl MeasuringEffort {
     /// So many windows of a point that takes no longer than its requests.
-    pub fn of(point: &MeasurePoint, windows: u64) -> Effort {
+    pub fn of(point: &MeasurePoint, windows: u64) -> MeasuringEffort {
         let bursts = point.run.payload.get().div_ceil(BURST).max(1);
         let (warm_up, requests) = match point.run.kind {
             RunKind::Latency => (10, (SAMPLES / bursts).max(20)),
@@ -103,12 +103,12 @@ impl Effort {
             }
         };
         let longest = Time::from_ms(60_000);
-        Effort { warm_up, requests, windows, time: Time::ZERO, longest }
+        MeasuringEffort { warm_up, requests, windows, time: Time::ZERO, longest }
     }
 
     /// The same with windows of so much time at least: on a clock that others disturb.
-    pub fn lasting(self, time: Time) -> Effort {
-        Effort { time, ..self }
+    pub fn lasting(self, time: Time) -> MeasuringEffort {
+        MeasuringEffort { time, ..self }
     }
 
     /// Requests that the run takes at least.

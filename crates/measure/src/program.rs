@@ -3,7 +3,7 @@
 //! A connection begins with a greeting of the requester, which says what the responder has to do, and the responder's
 //! answer, which names its memory. It ends with an empty message.
 
-use crate::point::{Effort, MeasurePoint};
+use crate::point::{MeasurePoint, MeasuringEffort};
 use offpath_fabric::{
     Access, Completion, Fabric, Listener, QueuePair, QueuePairOptions, Region, RemoteRegion, Role, RoleEnd,
     Run, WorkKind, WorkRequest,
@@ -101,7 +101,7 @@ struct Together {
 #[derive(Clone, Debug)]
 pub struct MeasuringProgram {
     flows: Vec<Flow>,
-    effort: Effort,
+    effort: MeasuringEffort,
 }
 
 /// What a role gave: the figures of its flows by their number.
@@ -109,7 +109,7 @@ type Given = Result<Vec<(usize, FlowFigures)>, String>;
 
 impl MeasuringProgram {
     /// The program of a point.
-    pub fn new(point: &MeasurePoint, effort: Effort) -> MeasuringProgram {
+    pub fn new(point: &MeasurePoint, effort: MeasuringEffort) -> MeasuringProgram {
         let run = ToolRun { directions: TrafficDirections::One, ..point.run.clone() };
         let mut flows = vec![Flow { path: point.path.clone(), run: run.clone(), threads: point.threads }];
         if point.run.directions == TrafficDirections::Both {
@@ -468,7 +468,7 @@ async fn ended<F: Fabric>(lanes: &mut [Lane<F>]) -> Result<u64, String> {
 
 /// The windows of a flow while it is measured.
 struct Windows {
-    effort: Effort,
+    effort: MeasuringEffort,
     begun: Time,
     /// When windows ended and how many requests had by then; the first entry ends the warm-up.
     marks: Vec<(Time, u64)>,
@@ -518,7 +518,7 @@ impl Flow {
     async fn measure<F: Fabric>(
         self,
         fabric: F,
-        effort: Effort,
+        effort: MeasuringEffort,
         together: &Rc<Together>,
     ) -> Result<FlowFigures, String> {
         let result = match self.run.kind {
@@ -535,7 +535,7 @@ impl Flow {
     async fn stream<F: Fabric>(
         &self,
         fabric: &F,
-        effort: Effort,
+        effort: MeasuringEffort,
         together: &Rc<Together>,
     ) -> Result<FlowFigures, String> {
         let begun = fabric.now();
@@ -579,7 +579,11 @@ impl Flow {
         }
     }
 
-    async fn round_trips<F: Fabric>(&self, fabric: &F, effort: Effort) -> Result<FlowFigures, String> {
+    async fn round_trips<F: Fabric>(
+        &self,
+        fabric: &F,
+        effort: MeasuringEffort,
+    ) -> Result<FlowFigures, String> {
         let lane = Lane::<F>::open(fabric, self).await?;
         let mut figures = FlowFigures::default();
         let (begun, mut round) = (fabric.now(), 0);

@@ -4,7 +4,9 @@
 use offpath_fabric::Backend;
 use offpath_learn::{RunKind, ToolBench, ToolRun};
 use offpath_logs::TrafficDirections;
-use offpath_measure::{Effort, FlowFigures, MeasurePoint, MeasuringProgram, SuiteChoice, figures_of, suite};
+use offpath_measure::{
+    FlowFigures, MeasurePoint, MeasuringEffort, MeasuringProgram, SuiteChoice, figures_of, suite,
+};
 use offpath_profile::{Library, Machine, System, SystemRequest};
 use offpath_quantity::{BitRate, Bytes, Time};
 use offpath_route::Verb;
@@ -16,7 +18,7 @@ fn system() -> System {
 }
 
 fn measured(system: &System, point: &MeasurePoint, limited: bool) -> Vec<FlowFigures> {
-    let program = MeasuringProgram::new(point, Effort::of(point, 3));
+    let program = MeasuringProgram::new(point, MeasuringEffort::of(point, 3));
     let mut system = system.clone();
     system.machines.iter_mut().for_each(|machine| machine.nic.inline_limit = point.run.inline);
     let backend = TwinBackend::new(&system, 1).expect("it has ways");

@@ -18,7 +18,7 @@ use crate::path::touches_device;
 use crate::sweep::digest;
 use crate::system::SystemAnswer;
 use offpath_learn::RunKind;
-use offpath_measure::{Effort, FlowFigures, MeasurePoint, MeasuringProgram, SuiteChoice, suite};
+use offpath_measure::{FlowFigures, MeasurePoint, MeasuringEffort, MeasuringProgram, SuiteChoice, suite};
 use offpath_profile::System;
 use offpath_quantity::{Bytes, Time};
 use offpath_route::{Carrier, Path, PathOperation, Posting, Router, Verb};
@@ -94,7 +94,7 @@ pub struct PlannedPoint {
     /// The point.
     pub point: MeasurePoint,
     /// How long it is measured.
-    pub effort: Effort,
+    pub effort: MeasuringEffort,
     /// Why the place cannot run it; `None` where it can.
     pub skipped: Option<String>,
 }
@@ -154,7 +154,7 @@ impl MeasureRequest {
         };
         let points = self.suite(&paths)?;
         let plan = |point: MeasurePoint| {
-            let effort = Effort::of(&point, self.windows);
+            let effort = MeasuringEffort::of(&point, self.windows);
             let skipped = refused_by_route(&router, &point);
             PlannedPoint { point, effort, skipped }
         };
@@ -199,7 +199,7 @@ impl MeasureRequest {
         let paths: Vec<Path> = names.iter().map(parse).collect::<Result<_, _>>()?;
         let points = self.suite(&paths)?;
         let plan = |point: MeasurePoint| {
-            let effort = Effort::of(&point, self.windows).lasting(WINDOW);
+            let effort = MeasuringEffort::of(&point, self.windows).lasting(WINDOW);
             let skipped = refused_by_verbs(device, &point, effort);
             PlannedPoint { point, effort, skipped }
         };
@@ -280,7 +280,7 @@ fn refused_by_route(router: &Router, point: &MeasurePoint) -> Option<String> {
 }
 
 /// Why real queue pairs cannot run a point from this process.
-fn refused_by_verbs(device: &VerbsDevice, point: &MeasurePoint, effort: Effort) -> Option<String> {
+fn refused_by_verbs(device: &VerbsDevice, point: &MeasurePoint, effort: MeasuringEffort) -> Option<String> {
     let run = &point.run;
     if point.threads > 1 {
         return Some("a process on verbs posts from one thread".to_string());
@@ -400,7 +400,7 @@ impl MeasurePlan {
     pub fn run(
         &self,
         mut file: Option<&mut MeasureFile>,
-        mut run: impl FnMut(&MeasurePoint, Effort) -> Result<Vec<FlowFigures>, String>,
+        mut run: impl FnMut(&MeasurePoint, MeasuringEffort) -> Result<Vec<FlowFigures>, String>,
         mut ended: impl FnMut(),
     ) -> Result<MeasureAnswer, Failure> {
         let mut answer = MeasureAnswer {

@@ -1,7 +1,7 @@
 //! Points on the twin.
 
 use offpath_fabric::Backend;
-use offpath_measure::{Effort, FlowFigures, MeasurePoint, MeasuringProgram, figures_of};
+use offpath_measure::{FlowFigures, MeasurePoint, MeasuringEffort, MeasuringProgram, figures_of};
 use offpath_profile::System;
 use offpath_twin::TwinBackend;
 
@@ -13,7 +13,7 @@ pub fn measure_on_twin(
     system: &System,
     seed: u64,
     point: &MeasurePoint,
-    effort: Effort,
+    effort: MeasuringEffort,
 ) -> Result<Vec<FlowFigures>, String> {
     let mut system = system.clone();
     for machine in &mut system.machines {

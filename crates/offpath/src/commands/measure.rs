@@ -15,7 +15,7 @@ use offpath::apps::Stop;
 use offpath::apps::system::role_text;
 use offpath::fabric::{Backend, Role, RoleName};
 use offpath::measure::{
-    Effort, FlowFigures, MeasurePoint, MeasuringProgram, SuiteChoice, figures_of, responder,
+    FlowFigures, MeasurePoint, MeasuringEffort, MeasuringProgram, SuiteChoice, figures_of, responder,
 };
 use offpath::quantity::{Bytes, Time};
 use offpath::route::Verb;
@@ -178,7 +178,7 @@ fn measure(
     options: &Options,
     context: &Context,
     plan: &MeasurePlan,
-    run: impl FnMut(&MeasurePoint, Effort) -> Result<Vec<FlowFigures>, String>,
+    run: impl FnMut(&MeasurePoint, MeasuringEffort) -> Result<Vec<FlowFigures>, String>,
 ) -> Result<ExitCode, Failure> {
     if options.list {
         context.screen.emit(&answer(&plan.list(), context, MeasureListAnswer::text)?)?;
