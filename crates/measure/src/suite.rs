@@ -88,7 +88,8 @@ pub fn suite(paths: &[Path], choice: &SuiteChoice) -> Vec<MeasurePoint> {
         let verbs: Vec<Verb> = VERBS.into_iter().filter(is_meant).collect();
         let moving = || verbs.iter().copied().filter(|verb| verb.own_payload().is_none());
         // A WRITE that is looked for in memory ends with a word that tells it from the one before.
-        let is_seen = |verb: Verb, size: Bytes| verb != Verb::Write || size.get() >= 8 && size.get() % 8 == 0;
+        let is_seen =
+            |verb: Verb, size: Bytes| verb != Verb::Write || size.get() >= 8 && size.get().is_multiple_of(8);
         for verb in &verbs {
             let seen = bytes(&LATENCY).into_iter().filter(|size| is_seen(*verb, *size));
             seen.for_each(|size| add(plain(latency(*verb, size))));

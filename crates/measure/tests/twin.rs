@@ -113,8 +113,8 @@ fn rates_are_those_of_the_model_of_a_run() {
 /// A queue pair carries no more than its NIC lets one carry, and that is the limit's doing.
 #[test]
 fn one_queue_pair_is_held_to_what_its_nic_lets_it_carry() {
-    let few_reads = |machine: &mut Machine| machine.nic.outstanding_reads = 4;
-    let slow_pairs = |machine: &mut Machine| {
+    let few_reads: fn(&mut Machine) = |machine: &mut Machine| machine.nic.outstanding_reads = 4;
+    let slow_pairs: fn(&mut Machine) = |machine: &mut Machine| {
         machine.nic.queue_pair_rate = BitRate::from_bits_per_second(40_000_000_000);
     };
     let runs = points(&[Verb::Read], &[4096, 65536], &[1], &["client-host"]);
@@ -129,10 +129,9 @@ fn one_queue_pair_is_held_to_what_its_nic_lets_it_carry() {
         };
         runs.iter().find(is_it).expect("it is in the suite")
     };
-    let changes: [(u64, &dyn Fn(&mut Machine)); 2] = [(4096, &few_reads), (65536, &slow_pairs)];
-    for (payload, change) in changes {
+    for payload in [4096, 65536] {
         let mut system = system();
-        system.machines.iter_mut().for_each(change);
+        system.machines.iter_mut().for_each(if payload == 4096 { few_reads } else { slow_pairs });
         let bench = ToolBench::new(&system, "client-host").expect("the path exists");
         let point = plain(payload);
         let expected = bench.expect(&point.run).expect("it is modelled").rate_per_s;
