@@ -20,6 +20,7 @@ mod figures;
 pub mod fit;
 pub mod import;
 pub mod machine;
+pub mod measure;
 pub mod path;
 pub mod plan;
 pub mod report;

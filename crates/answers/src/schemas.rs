@@ -10,6 +10,7 @@ use crate::explain::ExplainAnswer;
 use crate::fit::FitAnswer;
 use crate::import::ImportAnswer;
 use crate::machine::{CollectAnswer, NewDeviceAnswer};
+use crate::measure::{MeasureAnswer, MeasureListAnswer, MeasureSuggestAnswer};
 use crate::path::{PathAnswer, PathsAnswer};
 use crate::plan::PlanAnswer;
 use crate::reproduce::{BesideAnswer, ReproduceAnswer};
@@ -129,6 +130,12 @@ fn schemas_follow_from_the_types() {
         ("calibrate.json", schema::<CalibrateAnswer>("offpath calibrate LOG... --format json")),
         ("import.json", schema::<ImportAnswer>("offpath import LOG... --format json")),
         ("collect.json", schema::<CollectAnswer>("offpath collect --format json")),
+        ("measure.json", schema::<MeasureAnswer>("offpath measure BACKEND --format json")),
+        ("measure-list.json", schema::<MeasureListAnswer>("offpath measure BACKEND --list --format json")),
+        (
+            "measure-suggest.json",
+            schema::<MeasureSuggestAnswer>("offpath measure BACKEND --suggest DESIGN --format json"),
+        ),
         ("diagnose.json", schema::<DiagnoseAnswer>("offpath diagnose LOG... --device DEVICE --format json")),
         ("new-device.json", schema::<NewDeviceAnswer>("offpath new device NAME --from FILE --format json")),
         ("device-list.json", schema::<ListAnswer>("offpath device list --format json")),

@@ -432,7 +432,7 @@ impl SweepDraft<'_> {
     }
 }
 
-fn digest(system: &System) -> String {
+pub(crate) fn digest(system: &System) -> String {
     let numbers = system.numbers.iter().map(|(name, number)| format!("{name}={}\n", number.value));
     format!("{:08x}", crc32fast::hash(numbers.collect::<String>().as_bytes()))
 }

@@ -95,11 +95,11 @@ impl Expected {
     pub fn figure(&self, metric: &LogMetric) -> Option<LogFigure> {
         use MetricStatistic as S;
         match (metric.subject, metric.statistic) {
-            (MetricSubject::Bandwidth, S::Mean) => {
+            (MetricSubject::Bandwidth, S::Mean | S::Median) => {
                 let bits = self.rate_per_s * self.payload.get() as f64 * 8.0;
                 Some(LogFigure::BitRate(BitRate::from_bits_per_second(bits.round() as u64)))
             }
-            (MetricSubject::OperationRate, S::Mean | S::Only) => {
+            (MetricSubject::OperationRate, S::Mean | S::Median | S::Only) => {
                 Some(LogFigure::Rate(WorkRate::from_micro_per_s((self.rate_per_s * 1e6).round() as u64)))
             }
             (MetricSubject::Latency, S::Median | S::Mean | S::Min)

@@ -1,7 +1,9 @@
 //! Measured points of logs: which figures count, once each, and which are kept for prediction.
 
 use crate::run::{NotARun, RunKind, ToolRun};
-use offpath_logs::{LogFigure, LogMeasurement, LogMetric, LogSide, MetricStatistic, MetricSubject};
+use offpath_logs::{
+    LogDetail, LogFigure, LogMeasurement, LogMetric, LogSide, MetricStatistic, MetricSubject,
+};
 use offpath_quantity::Bytes;
 use offpath_route::Verb;
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,6 +46,8 @@ pub struct PointCollector {
     aside: BTreeMap<(String, String), LeftAside>,
     /// The last row, whose figures say one thing several ways.
     row: Option<(String, u64)>,
+    /// The path that is asked for, where logs say theirs.
+    path: Option<String>,
 }
 
 /// A point with the side that printed it.
@@ -54,8 +58,11 @@ type Printed = (String, Option<LogSide>);
 /// Which of a row's figures is taken: the one with the most digits.
 fn rank(metric: &LogMetric) -> Option<u8> {
     match (metric.subject, metric.statistic) {
-        (MetricSubject::OperationRate, MetricStatistic::Mean | MetricStatistic::Only) => Some(2),
-        (MetricSubject::Bandwidth, MetricStatistic::Mean) => Some(1),
+        (
+            MetricSubject::OperationRate,
+            MetricStatistic::Mean | MetricStatistic::Median | MetricStatistic::Only,
+        ) => Some(2),
+        (MetricSubject::Bandwidth, MetricStatistic::Mean | MetricStatistic::Median) => Some(1),
         (MetricSubject::Latency, MetricStatistic::Median) => Some(2),
         (MetricSubject::Latency, MetricStatistic::Mean) => Some(1),
         _ => None,
@@ -63,6 +70,11 @@ fn rank(metric: &LogMetric) -> Option<u8> {
 }
 
 impl PointCollector {
+    /// Collects the points of a path: of logs that say theirs, those of no other.
+    pub fn on(path: &str) -> PointCollector {
+        PointCollector { path: Some(path.to_string()), ..PointCollector::default() }
+    }
+
     /// Takes a figure of a log, where it is one that a prediction can be held to.
     pub fn take(&mut self, file: &str, figure: &LogMeasurement) {
         let LogMeasurement { metric, line, .. } = figure;
@@ -72,6 +84,12 @@ impl PointCollector {
             Err(why) => return self.leave(file, *line, why.to_string()),
         };
         let Some(own) = rank(metric) else { return };
+        if let (Some(asked), Some(LogDetail::Text(path))) = (&self.path, figure.conditions.more.get("path"))
+            && **path != **asked
+        {
+            let why = format!("it is of path {path}; `--path {path}` learns from it");
+            return self.leave(file, *line, why);
+        }
         let measured = match (metric.subject, figure.figure) {
             (MetricSubject::OperationRate, LogFigure::Rate(rate)) => rate.per_s(),
             (MetricSubject::Bandwidth, LogFigure::BitRate(rate)) if run.payload > Bytes::ZERO => {

@@ -1,6 +1,8 @@
 //! What a benchmark was asked to do, in full.
 
-use offpath_logs::{LogConditions, LogMeasurement, LogOperation, LogTool, MetricSubject, TrafficDirections};
+use offpath_logs::{
+    LogConditions, LogDetail, LogMeasurement, LogOperation, LogTool, MetricSubject, TrafficDirections,
+};
 use offpath_quantity::{Bytes, Time};
 use offpath_route::{LONGEST_MESSAGE, Responder, Verb};
 use std::fmt;
@@ -219,7 +221,7 @@ impl ToolRun {
     /// Nothing is filled in: [`ToolRun::with`] tells what is known beside the log.
     pub fn of(measurement: &LogMeasurement) -> Result<ToolRun, NotARun> {
         let LogMeasurement { tool, metric, conditions, figure, .. } = measurement;
-        if *tool != LogTool::Perftest {
+        if !matches!(tool, LogTool::Perftest | LogTool::Measure) {
             return Err(NotARun::OtherTool { tool: tool.name() });
         }
         let kind = match metric.subject {
@@ -248,6 +250,13 @@ impl ToolRun {
             && connection != "RC"
         {
             return Err(NotARun::NotModelled { what: format!("a connection of type {connection}") });
+        }
+        let more = &conditions.more;
+        if let Some(LogDetail::Number(threads @ 2..)) = more.get("posting_threads") {
+            return Err(NotARun::NotModelled { what: format!("posting from {threads} threads") });
+        }
+        if let Some(beside) = more.get("beside") {
+            return Err(NotARun::NotModelled { what: format!("a run with {beside} beside it") });
         }
         let mut missing = Vec::new();
         let mut lacks = |what: &'static str, is_there: bool| {

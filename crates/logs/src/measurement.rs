@@ -25,6 +25,8 @@ pub enum LogTool {
     Osu,
     /// nccl-tests, and rccl-tests, which print the same.
     NcclTests,
+    /// `offpath measure`.
+    Measure,
     /// Readings of counters: ethtool, `rdma statistic`, sysfs, Prometheus.
     Counters,
 }
@@ -41,6 +43,7 @@ impl LogTool {
             LogTool::Sysbench => "sysbench",
             LogTool::Osu => "osu",
             LogTool::NcclTests => "nccl-tests",
+            LogTool::Measure => "offpath-measure",
             LogTool::Counters => "counters",
         }
     }

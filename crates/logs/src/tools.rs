@@ -3,6 +3,7 @@
 
 mod counters;
 mod fio;
+mod measure;
 mod nccl_tests;
 mod osu;
 mod pcie_bench;
@@ -50,7 +51,9 @@ pub(crate) fn all_tools() -> Vec<Box<dyn LineTool>> {
 /// Reads a JSON document of whichever tool wrote it, or a list of such; whether there is one.
 pub(crate) fn read_document(node: &Node, sink: &mut Sink) -> bool {
     let one = |node: &Node, sink: &mut Sink| {
-        [perftest::read_document, fio::read_document, spdk::read_document].iter().any(|read| read(node, sink))
+        [measure::read_document, perftest::read_document, fio::read_document, spdk::read_document]
+            .iter()
+            .any(|read| read(node, sink))
     };
     let strangers: Vec<&Node> = node.items().iter().filter(|item| !one(item, sink)).collect();
     if strangers.len() == node.items().len() {

@@ -18,6 +18,7 @@ const LOGS: &[&str] = &[
     include_str!("data/osu.log"),
     include_str!("data/nccl.log"),
     include_str!("data/counters.txt"),
+    include_str!("data/measure.jsonl"),
 ];
 
 #[test]

@@ -27,6 +27,7 @@ pub use offpath_evidence as evidence;
 pub use offpath_fabric as fabric;
 pub use offpath_learn as learn;
 pub use offpath_logs as logs;
+pub use offpath_measure as measure;
 pub use offpath_plan as plan;
 pub use offpath_profile as profile;
 pub use offpath_quantity as quantity;

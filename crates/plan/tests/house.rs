@@ -19,8 +19,12 @@ fn may_use() -> BTreeMap<&'static str, Vec<&'static str>> {
 
 /// What tests alone may use beside: applications never know their backend, but their tests run in one, and so do
 /// those of a backend that runs them.
-const TESTS_MAY_USE: &[(&str, &[&str])] =
-    &[("apps", &["profile", "route", "twin"]), ("learn", &["twin"]), ("verbs", &["apps", "workload"])];
+const TESTS_MAY_USE: &[(&str, &[&str])] = &[
+    ("apps", &["profile", "route", "twin"]),
+    ("learn", &["twin"]),
+    ("measure", &["profile", "twin"]),
+    ("verbs", &["apps", "workload"]),
+];
 
 /// Crates that know machines as data alone.
 const BELOW_PLAN: &[&str] = &[

@@ -10,8 +10,8 @@ use crate::system::SystemAnswer;
 use crate::tool::refused;
 use offpath_learn::{
     Calibration, CalibrationError, CalibrationRequest, ErrorSummary, HoldOut, KeptNumber, KeptReason,
-    LearntDoubt, LearntNumber, LeftAside, MeasuredPoint, PointCollector, RunKind, calibrate as learn,
-    program_of,
+    LearntDoubt, LearntNumber, LeftAside, MeasuredPoint, PointCollector, RunKind, ToolBench,
+    calibrate as learn, program_of,
 };
 use offpath_logs::LogItem;
 use offpath_quantity::Bytes;
@@ -246,7 +246,8 @@ pub struct CalibratedPointAnswer {
 pub fn calibrate(request: &CalibrateRequest) -> Result<CalibrateAnswer, Failure> {
     let library = request.system.library()?;
     let system = request.system.load(&library, &request.base, &[])?;
-    let mut collector = PointCollector::default();
+    let bench = ToolBench::new(&system, &request.path).map_err(refused)?;
+    let mut collector = PointCollector::on(&bench.path().to_string());
     let mut failures = Vec::new();
     import_each(&ImportRequest { logs: request.logs.clone() }, |file, item| {
         match item {

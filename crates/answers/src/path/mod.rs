@@ -363,7 +363,7 @@ pub struct PathDraft<'a> {
 
 /// Whether a path starts or ends at the machine that carries the device; the others are of no
 /// interest to who asks for the device.
-fn touches_device(system: &System, path: &Path) -> bool {
+pub(crate) fn touches_device(system: &System, path: &Path) -> bool {
     let own = |endpoint: &str| system.endpoint(endpoint).is_ok_and(|(machine, _)| machine.prefix.is_empty());
     own(&path.requester) || own(&path.responder)
 }

@@ -44,8 +44,8 @@ impl FromStr for On {
 /// Where a role is found: `ADDRESS` for all that run elsewhere, or `ROLE=ADDRESS`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
-    role: Option<RoleName>,
-    address: SocketAddr,
+    pub(super) role: Option<RoleName>,
+    pub(super) address: SocketAddr,
 }
 
 impl FromStr for Peer {
@@ -237,8 +237,8 @@ impl BackendOptions {
 }
 
 /// What an error leads to.
-fn device_refused(error: VerbsError) -> Failure {
-    Failure::input(error.to_string(), "or run on the twin: `--on twin:DEVICE`")
+pub(super) fn device_refused(error: VerbsError) -> Failure {
+    Failure::input(error.to_string(), "or take the twin: `twin:DEVICE`")
 }
 
 /// What an error leads to.

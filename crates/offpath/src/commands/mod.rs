@@ -11,6 +11,7 @@ pub mod diagnose;
 pub mod explain;
 pub mod fit;
 pub mod import;
+pub mod measure;
 pub mod new;
 pub mod path;
 pub mod plan;
@@ -49,6 +50,9 @@ Examples:
     offpath sweep bluefield2 --path client-soc,client-host --clients 1,2,4,8 --out sweep.csv
   How far are the predictions from what was published?
     offpath reproduce
+  What would narrow a plan most, and what does a card do?
+    offpath measure twin:bluefield2 --suggest designs/kv-ycsb-c.toml
+    offpath measure verbs:mlx5_0 --connect host=10.0.0.1:7000 -o mycard.jsonl
   What do my own measurements say?
     offpath import ib_write_bw.log
   Are my own measurements what they should be?
@@ -95,6 +99,7 @@ pub enum Command {
     Reproduce(reproduce::Options),
     Explain(explain::Options),
     Fit(fit::Options),
+    Measure(measure::Options),
     Import(import::Options),
     Collect(collect::Options),
     Diagnose(diagnose::Options),
@@ -150,6 +155,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Reproduce(options) => reproduce::run(&options, &context),
         Command::Explain(options) => explain::run(&options, &context),
         Command::Fit(options) => fit::run(&options, &context),
+        Command::Measure(options) => measure::run(&options, &context),
         Command::Import(options) => import::run(&options, &context),
         Command::Collect(options) => collect::run(&options, &context),
         Command::Diagnose(options) => diagnose::run(&options, &context),

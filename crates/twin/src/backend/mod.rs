@@ -105,6 +105,7 @@ pub struct TwinBackend {
     crashes: Vec<Crash>,
     file_capacities: BTreeMap<String, Bytes>,
     observer: Observer,
+    queue_pair_limits: bool,
 }
 
 impl TwinBackend {
@@ -126,6 +127,7 @@ impl TwinBackend {
             crashes: Vec::new(),
             file_capacities: BTreeMap::new(),
             observer: Observer::new(),
+            queue_pair_limits: false,
         }
     }
 
@@ -148,6 +150,14 @@ impl TwinBackend {
         let timeout = retransmission.timeout.min(LONGEST);
         let retries = retransmission.retries.min(7);
         TwinBackend { retransmission: Some(Retransmission { timeout, retries }), ..self }
+    }
+
+    /// The same backend whose queue pairs carry no more than their NICs let one carry: each request keeps its queue pair
+    /// for `nic.queue_pair_request_time` and its payload at `nic.queue_pair_rate`, at the slower of both ends, and at
+    /// most `nic.outstanding_reads` READs and atomics are in flight. Benchmarks of few queue pairs meet these; plans, whose
+    /// clients have many, are made without them.
+    pub fn with_queue_pair_limits(self) -> TwinBackend {
+        TwinBackend { queue_pair_limits: true, ..self }
     }
 
     /// The same backend with a slow station. A station that does not exist is refused by the run.
@@ -248,6 +258,7 @@ impl Backend for TwinBackend {
             observer: self.observer.clone(),
             moved_at: Cell::new(Time::ZERO),
             router: self.router.clone(),
+            queue_pair_limits: self.queue_pair_limits,
         });
         self.schedule(&core)?;
         let results = Results::new(roles.len());

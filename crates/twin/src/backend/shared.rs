@@ -29,6 +29,8 @@ pub(crate) struct Core {
     pub(super) router: Arc<Router>,
     pub(super) seed: u64,
     pub(super) mtu: Bytes,
+    /// Whether queue pairs carry no more than their NICs let one carry.
+    pub(super) queue_pair_limits: bool,
     pub(super) network_delay: Time,
     pub(super) retransmission: Option<Retransmission>,
     pub(super) capabilities: Vec<Capabilities>,
@@ -57,6 +59,11 @@ pub(crate) struct Core {
 impl Core {
     pub(super) fn now(&self) -> Time {
         self.clock.get()
+    }
+
+    /// The NIC of the machine that a place is in.
+    pub(super) fn nic_of(&self, place: usize) -> &offpath_profile::Nic {
+        &self.router.system().machines[self.places[place].machine].nic
     }
 
     pub(super) fn trace(&self, role: usize, event: impl FnOnce() -> String) {

@@ -37,12 +37,27 @@ impl Device {
                 return;
             }
             let reads = returns_data(&op.request.operation);
+            if reads && self.reads_are_all_in_flight(core, number) {
+                return;
+            }
             self.begin(core, number, key);
             if let Some(pair) = self.pair(number) {
                 pair.started += 1;
                 pair.returning += u32::from(reads);
             }
         }
+    }
+
+    /// Whether a queue pair has as many READs and atomics in flight as the NICs of both ends allow, where that counts.
+    fn reads_are_all_in_flight(&self, core: &Core, number: u32) -> bool {
+        if !core.queue_pair_limits {
+            return false;
+        }
+        let Some(pair) = self.look(number) else { return false };
+        let peer = pair.peer.and_then(|peer| self.look(peer)).map(|peer| peer.role);
+        let of = |role: usize| core.nic_of(core.roles[role].place).outstanding_reads;
+        let most = std::iter::once(pair.role).chain(peer).map(of).min().unwrap_or(u64::MAX);
+        u64::from(pair.returning) >= most.max(1)
     }
 
     /// Hands a request to the engine.
@@ -126,7 +141,16 @@ impl Device {
             Moves::ToRequester => READ_MARKS,
             Moves::ToResponder => WRITE_MARKS,
         };
-        let start = Start { at: op.post_at, retransmitted: false, marks, retransmission: Some(answer) };
+        let mut at = op.post_at;
+        if core.queue_pair_limits && kind == QueuePairType::Rc {
+            let keeps = |place: usize| {
+                let nic = core.nic_of(place);
+                nic.queue_pair_request_time + nic.queue_pair_rate.time_for(Bytes::new(local.length))
+            };
+            at = at.max(core.now()).max(pair.busy_until);
+            pair.busy_until = at + keeps(from).max(keeps(to));
+        }
+        let start = Start { at, retransmitted: false, marks, retransmission: Some(answer) };
         let tag = key.tag(Subject::Operation);
         let handle =
             core.engine.borrow_mut().start_as(tag, planned.route.clone(), op.instances.clone(), start);

@@ -103,6 +103,8 @@ struct Pair {
     applied: usize,
     /// Started READs and atomics that have not returned.
     returning: u32,
+    /// Until when its requests keep it, where its NIC's limits count.
+    busy_until: Time,
     /// Ended unsignaled requests, which the next signaled one completes.
     covered: Vec<(Completer, Completion)>,
     receives: VecDeque<Receive>,

@@ -36,6 +36,7 @@ pub(in crate::backend) fn create(
         started: 0,
         applied: 0,
         returning: 0,
+        busy_until: Time::ZERO,
         covered: Vec::new(),
         receives: VecDeque::new(),
         landed: VecDeque::new(),
