@@ -472,7 +472,8 @@ fn beside(file: &Path) -> PathBuf {
     file.with_file_name(format!(".{name}.{}.new", std::process::id()))
 }
 
-/// Puts a file with this content in the place of an earlier one: a reader sees the one or the other.
+/// Puts a file with this content in the place of an earlier one: a reader sees the one or the other, and the content is on the
+/// disk before the name is its (a relay's answers rest on that).
 pub fn replace(file: &Path, content: &[u8]) -> std::io::Result<()> {
     let beside = beside(file);
     let write = || {

@@ -39,10 +39,20 @@ fn keep_writing(address: String, seed: u64, stop: Arc<AtomicBool>, written: Arc<
     }
 }
 
+/// Every action once, in an order that is drawn.
+fn shuffled(actions: usize, draws: &mut Draws) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..actions).collect();
+    for index in (1..actions).rev() {
+        order.swap(index, draws.below(index as u64 + 1) as usize);
+    }
+    order
+}
+
 #[test]
 fn every_replica_agrees_after_crashes_and_cuts() {
     let Some(program) = redis() else { return };
-    let rounds = number("OFFPATH_CHAOS_ROUNDS", 6);
+    const ACTIONS: usize = 8;
+    let rounds = number("OFFPATH_CHAOS_ROUNDS", ACTIONS as u64);
     let seed = number("OFFPATH_CHAOS_SEED", 1);
     let mut draws = Draws(seed);
     let mut master = Server::start(&program, &["--appendonly", "yes", "--repl-backlog-size", "16mb"]);
@@ -62,6 +72,7 @@ fn every_replica_agrees_after_crashes_and_cuts() {
     thread::sleep(Duration::from_millis(1_200));
 
     let mut actions = BTreeMap::<&str, u64>::new();
+    let mut order: Vec<usize> = Vec::new();
     for round in 0..rounds {
         let stop = Arc::new(AtomicBool::new(false));
         let written = Arc::new(AtomicU64::new(0));
@@ -80,7 +91,10 @@ fn every_replica_agrees_after_crashes_and_cuts() {
         let files_before = files(&replicas);
         let mut partial_is_possible = true;
         let one = draws.below(3) as usize;
-        let action = match draws.below(8) {
+        if order.is_empty() {
+            order = shuffled(ACTIONS, &mut draws);
+        }
+        let action = match order.pop().expect("it was filled") {
             0 => {
                 master.restart();
                 partial_is_possible = false;
@@ -419,10 +433,7 @@ fn what_is_confirmed_survives_and_nothing_is_taken_without_a_quorum() {
     for round in 0..rounds {
         if order.is_empty() {
             // Each happens once in so many rounds, in another order each time.
-            order = (0..ACTIONS).collect();
-            for index in (1..ACTIONS).rev() {
-                order.swap(index, draws.below(index as u64 + 1) as usize);
-            }
+            order = shuffled(ACTIONS, &mut draws);
         }
         wait_for("the first write of a round", Duration::from_secs(60), || scene.try_write().is_ok());
         scene.master.client().ask(&["FLUSHALL"]).expect("FLUSHALL is taken");
@@ -438,6 +449,7 @@ fn what_is_confirmed_survives_and_nothing_is_taken_without_a_quorum() {
         wait_for("a confirmed write", SILENCE, || !scene.seen.lock().unwrap().confirmed.is_empty());
         thread::sleep(Duration::from_millis(50 + draws.below(150)));
         let action = scene.act(order.pop().expect("it was filled"), &mut draws);
+        println!("seed {seed}, round {round}: {action}");
         *actions.entry(action).or_default() += 1;
         // Writes are taken again by themselves.
         let before = scene.seen.lock().unwrap().confirmed.len();
