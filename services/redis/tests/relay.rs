@@ -787,6 +787,8 @@ fn a_master_that_was_left_for_an_unrelated_one_does_not_get_the_replicas_back() 
     for restarted in [false, true] {
         if restarted {
             relay.restart();
+            // A connection that is only being made is not among those that are cut.
+            wait_for("the link", SILENCE, || relay.info("replication", "relay_link") == "up");
         }
         link.lead_to(&old.address());
         link.cut();
