@@ -372,7 +372,8 @@ impl<F: Fabric> Lane<F> {
         let own = register(fabric, run.payload.get())?;
         let out = register(fabric, run.payload.get())?;
         let control = register(fabric, GREETING)?;
-        let what = ANSWERS.iter().position(|one| *one == Answering::of(run)).unwrap_or(0) as u64;
+        let what =
+            ANSWERS.iter().position(|one| *one == Answering::of(run)).expect("each has its number") as u64;
         let inline = run.inline.get();
         let mut greeting = Vec::with_capacity(GREETING as usize);
         for word in [what, run.payload.get(), inline] {

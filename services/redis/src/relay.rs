@@ -957,6 +957,15 @@ pub(crate) mod tests {
         replica
     }
 
+    /// One whose window is 64 KiB and whose disk is a folder that goes with what is returned.
+    fn relay_of_a_small_window() -> (Rc<Relay>, tempfile::TempDir) {
+        let directory = tempfile::tempdir().unwrap();
+        let mut config = Config::of("127.0.0.1:6379", "127.0.0.1:0");
+        config.spool.directory = directory.path().into();
+        config.limits.backlog = "64KiB".into();
+        (Relay::new(config).unwrap(), directory)
+    }
+
     #[test]
     fn a_history_that_starts_again_or_is_renamed_drops_those_alone_who_have_some_of_it() {
         let id = |digit: &str| digit.repeat(40).parse::<ReplicationId>().expect("an id");
@@ -1010,11 +1019,7 @@ pub(crate) mod tests {
     /// moves nobody else's place.
     #[tokio::test]
     async fn a_replica_that_the_window_has_left_is_in_nobodys_position() {
-        let directory = tempfile::tempdir().unwrap();
-        let mut config = Config::of("127.0.0.1:6379", "127.0.0.1:0");
-        config.spool.directory = directory.path().into();
-        config.limits.backlog = "64KiB".into();
-        let relay = Relay::new(config).unwrap();
+        let (relay, _directory) = relay_of_a_small_window();
         let all = LocalSet::new();
         let _entered = all.enter();
         relay.restart("a".repeat(40).parse().unwrap(), 0);
@@ -1109,11 +1114,7 @@ pub(crate) mod tests {
     /// What came from the master while a replica loaded comes faster than any replica takes it.
     #[tokio::test]
     async fn who_came_to_follow_just_now_goes_back_to_disk_and_is_not_dropped() {
-        let directory = tempfile::tempdir().unwrap();
-        let mut config = Config::of("127.0.0.1:6379", "127.0.0.1:0");
-        config.spool.directory = directory.path().into();
-        config.limits.backlog = "64KiB".into();
-        let relay = Relay::new(config).unwrap();
+        let (relay, _directory) = relay_of_a_small_window();
         let all = LocalSet::new();
         let _entered = all.enter();
         let [new, old, never] = [1, 2, 3].map(|number| replica(&relay, number, Phase::Online));

@@ -192,7 +192,8 @@ impl MeasuredPointAnswer {
         let is_latency = run.kind == RunKind::Latency;
         // What comes back counts with what goes there; what is beside is apart.
         let count = if run.directions == TrafficDirections::Both { 2 } else { 1 };
-        let own = &flows[..count.min(flows.len())];
+        // Half of both directions would pass for the whole.
+        let own = flows.get(..count).expect("a flow of each direction");
         let least = own.iter().map(|flow| flow.windows.len()).min().unwrap_or(0);
         let rates: Vec<f64> =
             (0..least).map(|at| own.iter().map(|flow| rate(&flow.windows[at])).sum()).collect();

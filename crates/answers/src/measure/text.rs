@@ -39,10 +39,14 @@ fn how(point: &MeasuredPointAnswer) -> String {
         words.push("both directions".to_string());
     }
     if let Some(beside) = &point.beside {
-        let rate = point.beside_operations_per_s_median.unwrap_or_default() / 1e6;
-        words.push(format!("beside {beside} at {} M/s", short(rate)));
+        words.push(format!("beside {beside} at {} M/s", shown(point.beside_operations_per_s_median, 1e6)));
     }
     words.join(", ")
+}
+
+/// A figure in so large a unit; a point has none of what its kind of run does not measure.
+fn shown(figure: Option<f64>, unit: f64) -> String {
+    figure.map_or_else(|| "-".to_string(), |figure| short(figure / unit))
 }
 
 fn spread(share: f64) -> String {
@@ -70,7 +74,7 @@ impl MeasureAnswer {
         if of("latency").next().is_some() {
             text += &screen.heading("Latency");
             let rows = of("latency").map(|point| {
-                let us = |value: Option<f64>| TableCell::Number(short(value.unwrap_or_default() / 1e3));
+                let us = |ns: Option<f64>| TableCell::Number(shown(ns, 1e3));
                 vec![
                     TableCell::Name(point.path.clone()),
                     TableCell::Name(point.verb.clone()),
@@ -94,8 +98,8 @@ impl MeasureAnswer {
                     TableCell::Number(Bytes::new(point.payload_bytes).to_string()),
                     TableCell::Number(point.queue_pairs.to_string()),
                     TableCell::Number(point.tx_depth.to_string()),
-                    TableCell::Number(short(point.operations_per_s_median.unwrap_or_default() / 1e6)),
-                    TableCell::Number(short(point.bandwidth_gbit_per_s_median.unwrap_or_default())),
+                    TableCell::Number(shown(point.operations_per_s_median, 1e6)),
+                    TableCell::Number(shown(point.bandwidth_gbit_per_s_median, 1.0)),
                     TableCell::Number(spread(point.spread)),
                     TableCell::Text(how(point)),
                 ]

@@ -11,6 +11,7 @@ use offpath::quantity::Time;
 use offpath::route::Router;
 use offpath::run::OpenedBackend;
 use offpath::verbs::{Verbs, VerbsError, Waiting};
+use offpath_terminal::options::SystemOptions;
 use std::net::SocketAddr;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -94,6 +95,22 @@ pub struct BackendOptions {
     wait: Option<Wait>,
 }
 
+/// Refuses what changes a profile where the backend has none.
+pub(super) fn refuse_profile_changes(system: &SystemOptions, next_step: &'static str) -> Result<(), Failure> {
+    let changes = [
+        (!system.set.is_empty(), "--set"),
+        (!system.overlay.is_empty(), "--overlay"),
+        (system.testbed.is_some(), "--testbed"),
+        (system.mode.is_some(), "--mode"),
+    ];
+    match changes.into_iter().find(|(given, _)| *given) {
+        Some((_, option)) => {
+            Err(Failure::input(format!("{option} changes a profile, and only the twin has one"), next_step))
+        }
+        None => Ok(()),
+    }
+}
+
 impl BackendOptions {
     /// Whether other processes run the other roles.
     fn connects(&self) -> bool {
@@ -102,18 +119,8 @@ impl BackendOptions {
 
     /// Refuses what the backend cannot do.
     fn check(&self, context: &Context, across: bool) -> Result<(), Failure> {
-        let system = &context.system;
-        let changes = [
-            (!system.set.is_empty(), "--set"),
-            (!system.overlay.is_empty(), "--overlay"),
-            (system.testbed.is_some(), "--testbed"),
-            (system.mode.is_some(), "--mode"),
-        ];
-        if let (false, Some((_, option))) = (self.is_twin(), changes.iter().find(|(given, _)| *given)) {
-            return Err(Failure::input(
-                format!("{option} changes a profile, and only the twin has one"),
-                "leave it out, or run `--on twin:DEVICE`",
-            ));
+        if !self.is_twin() {
+            refuse_profile_changes(&context.system, "leave it out, or run `--on twin:DEVICE`")?;
         }
         if self.wait.is_some() && !matches!(self.on, On::Verbs(_)) {
             let why = "says how a process on verbs waits, and this backend is another";

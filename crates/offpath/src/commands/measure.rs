@@ -1,6 +1,6 @@
 //! `offpath measure`: the characterisation of a card, on the twin or on real queue pairs.
 
-use super::backend::{On, Peer, device_refused, run_failed};
+use super::backend::{On, Peer, device_refused, refuse_profile_changes, run_failed};
 use super::{Context, answer};
 use crate::failure::{Failure, NEGATIVE};
 use crate::options;
@@ -198,29 +198,20 @@ fn measure(
 }
 
 fn on_verbs(device: Option<&str>, options: &Options, context: &Context) -> Result<ExitCode, Failure> {
-    let system = &context.system;
-    let changes = [
-        (!system.set.is_empty(), "--set"),
-        (!system.overlay.is_empty(), "--overlay"),
-        (system.testbed.is_some(), "--testbed"),
-        (system.mode.is_some(), "--mode"),
-    ];
-    if let Some((_, option)) = changes.iter().find(|(given, _)| *given) {
-        return Err(Failure::input(
-            format!("{option} changes a profile, and only the twin has one"),
-            "leave it out, or measure `twin:DEVICE`",
-        ));
-    }
+    refuse_profile_changes(&context.system, "leave it out, or measure `twin:DEVICE`")?;
     let opened = Verbs::open(device, options.seed).map_err(device_refused)?;
     if let Some(peer) = &options.listen {
         return listen(opened, peer);
     }
     let described = devices().map_err(device_refused)?;
-    let described = described.into_iter().find(|one| one.name == opened.device());
+    let described = described.into_iter().find(|one| one.name == opened.device()).ok_or_else(|| {
+        let message = format!("`{}` is open and no longer listed among the devices", opened.device());
+        Failure::input(message, "look whether its driver was taken away, and try again")
+    })?;
     let place = VerbsDevice {
         name: opened.device().to_string(),
-        firmware: described.as_ref().map(|one| one.firmware.clone()).unwrap_or_default(),
-        mtu: Bytes::new(described.map(|one| one.mtu).unwrap_or_default()),
+        firmware: described.firmware,
+        mtu: Bytes::new(described.mtu),
         inline_max: Bytes::new(u64::from(opened.capabilities().inline_max)),
         peers: options.peers().into_iter().map(|name| name.role).collect(),
     };
