@@ -18,10 +18,10 @@ pub enum ConfigError {
         cause: std::io::Error,
     },
     /// A text that is not TOML, or has an unknown key or a wrong type.
-    #[error("{0}")]
+    #[error("{_0}{}", misplaced(_0))]
     Syntax(Box<toml::de::Error>),
     /// The same of a file.
-    #[error("{path}: {cause}")]
+    #[error("{path}: {cause}{}", misplaced(.cause))]
     SyntaxOf {
         /// Which file.
         path: PathBuf,
@@ -55,6 +55,14 @@ pub enum ConfigError {
         /// The bound and a next step.
         reason: String,
     },
+}
+
+/// Where a key belongs that stands in a table and is of none.
+fn misplaced(error: &toml::de::Error) -> &'static str {
+    match error.message().starts_with("unknown field `acknowledge`") {
+        true => "\n`acknowledge` is of no table; write it before the first line with `[`",
+        false => "",
+    }
 }
 
 fn refuse(key: &str, value: impl ToString, reason: impl Into<String>) -> ConfigError {
@@ -358,7 +366,17 @@ pub struct CheckedConfig {
 }
 
 fn bytes(key: &str, text: &str, least: u64, most: u64) -> Result<u64, ConfigError> {
-    let size: Bytes = text.parse().map_err(|error| refuse(key, text, format!("{error}")))?;
+    let size: Bytes = text.parse().map_err(|error| {
+        // What is meant is likely to be Redis's word, which is not what the unit of that letter is.
+        let number = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
+        let ours = match text[number.len()..].trim() {
+            "kb" => "KiB",
+            "mb" => "MiB",
+            "gb" => "GiB",
+            _ => return refuse(key, text, format!("{error}")),
+        };
+        refuse(key, text, format!("what a server's configuration calls `{text}` is `{number}{ours}`"))
+    })?;
     let size = size.get();
     if !(least..=most).contains(&size) {
         return Err(refuse(key, text, format!("choose {least} B to {most} B")));
@@ -669,6 +687,22 @@ mod tests {
     }
 
     #[test]
+    fn what_takes_a_restart_is_what_the_guide_says() {
+        let running = Config::of("a:1", "b:2");
+        let mut config = Config::of("c:3", "d:4");
+        config.listen.announce_port = Some(5);
+        config.limits.backlog = "1MiB".into();
+        config.spool.state_file = Some("state".into());
+        config.metrics.address = Some("e:6".into());
+        let guide = include_str!("../../../docs/relay.md");
+        let (_, rest) =
+            guide.split_once("What takes a restart, and is named in the log where it differs: ").unwrap();
+        let (keys, _) = rest.split_once(". What takes away").unwrap();
+        let keys: Vec<&str> = keys.split(',').map(|key| key.trim().trim_matches('`')).collect();
+        assert_eq!(config.keep_fixed(&running), keys);
+    }
+
+    #[test]
     fn the_packaged_file_is_in_order_commented_or_not() {
         let text = include_str!("../../../packaging/relay.toml");
         let mut config = Config::parse(text).unwrap();
@@ -697,6 +731,10 @@ mod tests {
         assert!(text.contains("limits.backlog = 1KiB: choose 16384 B"), "{text}");
         let text = refused(|config| config.limits.backlog = "64".into());
         assert!(text.contains("unit"), "{text}");
+        let text = refused(|config| config.limits.backlog = "64mb".into());
+        assert!(text.ends_with("64mb: what a server's configuration calls `64mb` is `64MiB`"), "{text}");
+        let text = Config::parse("[limits]\nacknowledge = 'received'").unwrap_err().to_string();
+        assert!(text.contains("line 2") && text.ends_with("before the first line with `[`"), "{text}");
         let text = refused(|config| config.limits.replica_behind = Some("65MiB".into()));
         assert!(text.contains("replica_behind"), "{text}");
         assert!(refused(|config| config.master.address = "here".into()).contains("HOST:PORT"));

@@ -9,8 +9,10 @@ use std::io;
 /// What the relay itself has open at most: standard streams, runtime, listeners, 16 readers of its metrics, links to the
 /// master, files.
 const OWN: u64 = 48;
+/// For each user: its connection, and the file that it gets where it makes a backup.
+const USER: u64 = 2;
 /// For each place of a connection of a user, and as many of strangers.
-const CONNECTION: u64 = 2;
+const CONNECTION: u64 = USER + 1;
 /// For each replica: its connection, that a second time for writing past what is read, and a file of its own.
 const REPLICA: u64 = 3;
 
@@ -50,9 +52,9 @@ fn shortage(limits: &LimitsTable, most: u64) -> Option<String> {
     })
 }
 
-/// How many may be open at most with so many connections that are not replicas, and so many replicas. Backups are as replicas.
-pub fn taken(connections: usize, replicas: usize) -> u64 {
-    OWN + connections as u64 + REPLICA * replicas as u64
+/// How many may be open at most with so many users that are not replicas, strangers, and replicas.
+pub fn taken(users: usize, strangers: usize, replicas: usize) -> u64 {
+    OWN + USER * users as u64 + strangers as u64 + REPLICA * replicas as u64
 }
 
 /// Whether there was no descriptor left for what failed.
@@ -67,17 +69,17 @@ mod tests {
     #[test]
     fn a_shortage_is_said_with_its_figures() {
         let limits = LimitsTable { connections: 100, replicas: 10, ..LimitsTable::default() };
-        assert_eq!(needed(&limits), 278);
-        assert_eq!(shortage(&limits, 278), None);
-        let text = shortage(&limits, 277).unwrap();
-        let figures = ["have 277 ", "allows 278: 48 ", "2 x 100 of", "3 x 10 of", "LimitNOFILE"];
+        assert_eq!(needed(&limits), 378);
+        assert_eq!(shortage(&limits, 378), None);
+        let text = shortage(&limits, 377).unwrap();
+        let figures = ["have 377 ", "allows 378: 48 ", "3 x 100 of", "3 x 10 of", "LimitNOFILE"];
         assert!(figures.iter().all(|figure| text.contains(figure)), "{text}");
     }
 
     #[test]
     fn all_that_is_allowed_takes_what_is_needed() {
         let limits = LimitsTable::default();
-        assert_eq!(taken(2 * limits.connections, limits.replicas), needed(&limits));
+        assert_eq!(taken(limits.connections, limits.connections, limits.replicas), needed(&limits));
         assert!(ran_out(&Errno::EMFILE.into()) && !ran_out(&Errno::ECONNABORTED.into()));
     }
 }

@@ -77,9 +77,9 @@ pub async fn listen(relay: Rc<Relay>, listener: TcpListener) {
             let current = relay.current.borrow();
             log::line(&format!(
                 "a connection was not accepted, or took the place of another: {trouble}; there are {} replicas, {} other \
-                 users or backups and {} connections that have shown no password",
+                 users and {} connections that have shown no password",
                 current.replicas.len(),
-                current.clients + current.backups,
+                current.clients,
                 current.strangers.len()
             ));
         }
@@ -92,8 +92,6 @@ enum Place {
     Stranger(u64),
     /// One of users.
     Client,
-    /// One of those that get a file of their own, which nobody has to make room for.
-    Backup,
     /// One of replicas, which are counted by themselves.
     Replica,
 }
@@ -142,7 +140,6 @@ impl ConnectionSlot {
                 current.strangers.remove(&number);
             }
             Place::Client => current.clients -= 1,
-            Place::Backup => current.backups -= 1,
             Place::Replica => {}
         }
     }
@@ -158,13 +155,6 @@ impl ConnectionSlot {
         {
             self.be_stranger();
         }
-    }
-
-    /// Takes a place among backups.
-    fn be_backup(&mut self) {
-        self.free();
-        self.relay.current.borrow_mut().backups += 1;
-        self.place = Place::Backup;
     }
 
     /// Takes a place among users, if there is one.
@@ -351,12 +341,11 @@ impl Session {
                                 )
                                 .await;
                             }
-                            if let Some(reason) = self.relay.is_full() {
-                                count(&self.relay.counters.refused, 1);
-                                self.error(&reason);
+                            // It is no replica and takes the place of none.
+                            if !self.place.be_client() {
+                                self.is_no_place();
                                 return self.last_write().await;
                             }
-                            self.place.be_backup();
                             return serving::serve_file(&self.relay, self.connection, self.introduction)
                                 .await;
                         }
@@ -636,9 +625,17 @@ impl Session {
         if self.place.be_client() || self.may == Some(May::Replicate) {
             return None;
         }
+        Some(self.is_no_place())
+    }
+
+    fn is_no_place(&mut self) -> Next {
         count(&self.relay.counters.refused, 1);
-        self.error("ERR max number of clients reached");
-        Some(Next::Close)
+        let most = self.relay.settings().config.limits.connections;
+        self.error(&format!(
+            "ERR max number of clients reached: {most} that are not replicas, as many as the relay's \
+             `limits.connections` allows"
+        ));
+        Next::Close
     }
 
     fn refuse(&mut self) -> Next {
@@ -821,4 +818,25 @@ fn is_host(text: &str) -> bool {
 fn same(a: &[u8], b: &[u8]) -> bool {
     let different = a.iter().zip(b).fold(0, |different, (a, b)| different | (a ^ b));
     a.len() == b.len() && std::hint::black_box(different) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The guide names what asks for something, and sums up what a client says of itself.
+    #[test]
+    fn what_observers_may_is_what_the_guide_says() {
+        let guide = include_str!("../../../docs/redis.md");
+        let (_, rest) = guide.split_once("`may = \"observe\"` allows ").unwrap();
+        let (named, _) = rest.split_once("and what a client says of itself").unwrap();
+        let of_itself = ["SELECT", "CLIENT", "ACL", "CONFIG"];
+        for command in OBSERVES {
+            let is_named = named.split([' ', ',', '\n']).any(|word| word == command);
+            assert_ne!(is_named, of_itself.contains(&command), "{command}: {named}");
+        }
+        let words = named.split([' ', ',', '\n']).filter(|word| word.len() > 2);
+        let commands = words.filter(|word| word.bytes().all(|byte| byte.is_ascii_uppercase()));
+        assert_eq!(commands.count(), OBSERVES.len() - of_itself.len(), "{named}");
+    }
 }

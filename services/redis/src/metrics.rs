@@ -286,6 +286,27 @@ mod tests {
     }
 
     #[test]
+    fn what_the_guide_says_to_watch_is_there() {
+        let relay = Relay::new(Config::of("127.0.0.1:6379", "127.0.0.1:0")).unwrap();
+        replica(&relay, 1, Phase::Online);
+        let page = text(&relay);
+        let guide = include_str!("../../../docs/redis.md");
+        let (_, table) =
+            guide.split_once("(with `offpath_relay_` before it) | meaning |\n|---|---|\n").unwrap();
+        let rows = table.lines().map_while(|line| line.strip_prefix("| "));
+        let names: Vec<&str> = rows
+            .flat_map(|row| row.split(" |").next().unwrap().split(", ").map(|name| name.trim_matches('`')))
+            .collect();
+        assert!(names.len() > 15, "{names:?}");
+        for name in names {
+            assert!(
+                page.contains(&format!("\n# TYPE offpath_relay_{name} ")),
+                "`{name}` of docs/redis.md: {page}"
+            );
+        }
+    }
+
+    #[test]
     fn what_a_replica_has_not_acknowledged_and_what_it_was_not_sent_are_two_things() {
         let relay = Relay::new(Config::of("127.0.0.1:6379", "127.0.0.1:0")).unwrap();
         take(&relay, 100, 101);

@@ -176,8 +176,6 @@ pub struct Current {
     pub needs_replicas: bool,
     /// Connections of users that are not replicas.
     pub clients: usize,
-    /// Connections that get a file of their own and are not replicas, as backups do.
-    pub backups: usize,
     /// Connections that have shown no password and are not replicas, by when they were heard; each is told to leave
     /// where others need its place.
     pub strangers: BTreeMap<u64, Rc<Notify>>,
@@ -202,7 +200,7 @@ pub struct Failures {
 impl Current {
     /// Connections that are not replicas.
     pub fn open(&self) -> usize {
-        self.clients + self.backups + self.strangers.len()
+        self.clients + self.strangers.len()
     }
 
     /// Whether it was said that a replica of this address and port fails to load its files. One that comes back at once
@@ -373,7 +371,6 @@ impl Relay {
             left: None,
             needs_replicas: false,
             clients: 0,
-            backups: 0,
             strangers: BTreeMap::new(),
             borrowed: false,
             misled: false,
@@ -457,22 +454,20 @@ impl Relay {
         Ok(kept)
     }
 
-    /// Why there is no room for another replica or backup, where there is none.
+    /// Why there is no room for another replica, where there is none.
     pub fn is_full(&self) -> Option<String> {
         let most = self.settings().config.limits.replicas;
         let current = self.current.borrow();
-        (current.replicas.len() + current.backups >= most).then(|| {
-            format!(
-                "NOMASTERLINK the relay has {most} replicas and backups, as many as its `limits.replicas` allows"
-            )
+        (current.replicas.len() >= most).then(|| {
+            format!("NOMASTERLINK the relay has {most} replicas, as many as its `limits.replicas` allows")
         })
     }
 
     /// Whether all that may be open is needed by those who are here, and by the relay itself for links to the master and files.
     pub fn is_short_of_descriptors(&self) -> bool {
         let current = self.current.borrow();
-        let connections = current.clients + current.strangers.len();
-        descriptors::taken(connections, current.replicas.len() + current.backups) >= self.descriptors.get()
+        let taken = descriptors::taken(current.clients, current.strangers.len(), current.replicas.len());
+        taken >= self.descriptors.get()
     }
 
     /// Has the connection leave that has shown no password and was silent for longest; whether there is one. Who has a

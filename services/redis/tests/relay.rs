@@ -2023,7 +2023,7 @@ fn where_descriptors_run_out_strangers_make_room() {
     let mut relay = Relay::start(&master.address(), "[limits]\nhandshake = '60s'\n");
     for (prepare, is_short) in [("ulimit -S -n 64", false), ("ulimit -n 64", true)] {
         relay.restart_in_shell(prepare);
-        let said = "this process may have 64 files and connections open, and the configuration allows 1328";
+        let said = "this process may have 64 files and connections open, and the configuration allows 1584";
         assert_eq!(relay.log().contains(said), is_short, "{prepare}: {}", relay.log());
         let mut first = relay.client();
         let strangers: Vec<TcpStream> =
@@ -2216,7 +2216,7 @@ fn a_backup_keeps_its_place_among_strangers_that_come_and_go() {
     let before = digest(&master);
     // The file takes 10 ms for each key.
     master.client().ask(&["CONFIG", "SET", "rdb-key-save-delay", "10000"]).unwrap();
-    let relay = Relay::start(&master.address(), "[limits]\nconnections = 8\nreplicas = 1\n");
+    let relay = Relay::start(&master.address(), "[limits]\nconnections = 1\nreplicas = 1\n");
     let folder = tempfile::tempdir().unwrap();
     let mut backup = Command::new(cli)
         .args(["-p", &relay.port.to_string(), "--rdb"])
@@ -2225,19 +2225,31 @@ fn a_backup_keeps_its_place_among_strangers_that_come_and_go() {
         .unwrap();
     wait_for("the master's file", SILENCE, || master.info("persistence", "rdb_bgsave_in_progress") == "1");
     let strangers: Vec<TcpStream> = (0..300).map(|_| TcpStream::connect(relay.address()).unwrap()).collect();
-    // Its place is one of a replica.
-    let mut other = TcpStream::connect(relay.address()).unwrap();
-    other.write_all(b"PSYNC ? -1\r\n").unwrap();
-    let mut answer = String::new();
-    BufReader::new(other).read_line(&mut answer).unwrap();
-    assert!(answer.contains("1 replicas and backups, as many as its `limits.replicas` allows"), "{answer}");
+    let ask = |text: &[u8]| {
+        let mut other = TcpStream::connect(relay.address()).unwrap();
+        other.write_all(text).unwrap();
+        let (mut answer, mut other) = (String::new(), BufReader::new(other));
+        while !answer.contains("allows") {
+            assert!(other.read_line(&mut answer).unwrap() > 0, "{answer}");
+        }
+        (answer, other)
+    };
+    // Its place is one of those that are not replicas.
+    let (answer, _) = ask(b"REPLCONF rdb-only 1\r\nPSYNC ? -1\r\n");
+    assert!(
+        answer.contains("1 that are not replicas, as many as the relay's `limits.connections` allows"),
+        "{answer}"
+    );
+    let replica = Server::start(&program, &[]);
+    replica.follow(&relay.address());
+    wait_for("a replica", SILENCE, || relay.number("replication", "connected_slaves") == 1);
+    let (answer, _) = ask(b"PSYNC ? -1\r\n");
+    assert!(answer.contains("1 replicas, as many as its `limits.replicas` allows"), "{answer}");
     assert!(backup.try_wait().unwrap().is_none(), "it is being served");
     assert!(backup.wait().unwrap().success(), "{}", relay.log());
     assert_eq!(digest(&serve_file(&program, folder.path(), "file")), before);
     drop(strangers);
     master.client().ask(&["CONFIG", "SET", "rdb-key-save-delay", "0"]).unwrap();
-    let replica = Server::start(&program, &[]);
-    replica.follow(&relay.address());
     assert_same(&master, &[&replica]);
 }
 
