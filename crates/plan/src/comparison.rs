@@ -7,15 +7,13 @@
 
 use crate::check::{self, CheckedPlan, Chosen, Settled, plan_and_check};
 use crate::choices::{self, Margin, Search, margins, search};
-use crate::confidence::{
-    Basis, Drawn, Ends, Mechanism, Ranged, Rest, Unset, basis_of, ends_of, least_on, looked_at, rests,
-    together,
-};
+use crate::confidence::{Mechanism, Ranged};
 use crate::design::{Changes, Design, Objective, set_number};
 use crate::factor::{Base, Factor, factors_of};
 use crate::planner::{PlanError, Ready, Setting, prepare_any, prepare_named};
 use crate::residual::{FigureKind, Widened, sizes};
-use crate::sample::{DRAWS, between, strata};
+use crate::rests::{Basis, MovedFigures, least_on};
+use crate::sample::{DRAWS, Drawn, JointSample, MechanismSample, strata};
 use crate::side_by_side::side_by_side;
 use crate::solve::{self, Part, WORTH_BUILDING, evaluate, host_seconds, mean_of};
 use crate::study::without_evidence;
@@ -605,18 +603,6 @@ fn run(
     Ok(runners)
 }
 
-/// A device at its numbers' ends.
-struct AtEnds {
-    /// Its own numbers.
-    factors: Vec<Factor>,
-    /// Its figures at the ends of each.
-    ends: Vec<Ends<Figures>>,
-    /// With all of the user's moved at once.
-    together: Vec<Figures>,
-    /// Without what is set for this once.
-    unset: Option<Unset<Figures>>,
-}
-
 /// All devices with one number at one value: their worths, where they carry the load that is asked for.
 struct AtValue {
     number: String,
@@ -624,9 +610,6 @@ struct AtValue {
     at: Quantity,
     worths: Vec<Option<f64>>,
 }
-
-/// The numbers of a device under a mechanism that are drawn, each with its places in the draws.
-type Places = Vec<(Factor, Vec<f64>)>;
 
 /// The joint sample of all devices, and each at the ends of each number.
 struct Joint {
@@ -637,8 +620,8 @@ struct Joint {
     sparing: Vec<Vec<(String, f64)>>,
     /// By draw and device; none where the numbers make no system.
     draws: Vec<Vec<Option<Figures>>>,
-    /// By device.
-    ends: Vec<AtEnds>,
+    /// By device, with each of its numbers moved.
+    moved: Vec<MovedFigures<Figures>>,
     /// Each number that is drawn at either end.
     at_values: Vec<AtValue>,
 }
@@ -730,39 +713,24 @@ impl Joint {
             }
         }
         let shared = Shared { factors, systems: routers.iter().map(|router| router.system()).collect() };
-        let of_each = |index: usize, base: &Base<'_>| -> Vec<(Factor, Vec<f64>)> {
-            let open = base.factors().into_iter().filter(|factor| Drawn::of(factor) != Drawn::Held);
-            open.map(|factor| {
-                let places = strata(ask.seed, &shared.drawn_as(index, &factor));
-                (factor, places)
-            })
-            .collect()
+        let sampled = |index: usize, base: &Base<'_>| {
+            JointSample::new(base.factors(), ask.seed, |factor| shared.drawn_as(index, factor))
         };
-        let drawn: Vec<Vec<Places>> = bases
+        let samples: Vec<Vec<JointSample>> = bases
             .iter()
             .zip(&others)
             .enumerate()
             .map(|(index, (base, others))| {
-                std::iter::once(base).chain(others).map(|base| of_each(index, base)).collect()
+                std::iter::once(base).chain(others).map(|base| sampled(index, base)).collect()
             })
             .collect();
-        let mechanism = strata(ask.seed, "mechanism");
+        // Devices that leave the same open have the same in each draw.
+        let mechanisms = MechanismSample::new(ask.seed);
         let draws = side_by_side(DRAWS, |draw| {
             let of = |index: usize| {
-                let own = &others[index];
-                // Devices that leave the same open have the same in each draw.
-                let which = match mechanism[draw] {
-                    at if at < 0.5 || own.is_empty() => 0,
-                    at => 1 + ((((at - 0.5) * 2.0 * own.len() as f64) as usize).min(own.len() - 1)),
-                };
-                let base = if which == 0 { &bases[index] } else { &own[which - 1] };
-                let moves: Vec<(&Factor, Quantity)> = drawn[index][which]
-                    .iter()
-                    .map(|(factor, places)| {
-                        let [low, high] = looked_at(factor);
-                        (factor, between(factor.value, low, high, places[draw]))
-                    })
-                    .collect();
+                let which = mechanisms.at(draw, others[index].len()).map_or(0, |which| 1 + which);
+                let base = if which == 0 { &bases[index] } else { &others[index][which - 1] };
+                let moves = samples[index][which].at(draw);
                 figures(base, &moves, &lean[index], host_load)
             };
             (0..lean.len()).map(of).collect::<Vec<_>>()
@@ -779,36 +747,22 @@ impl Joint {
         });
         let (point, sparing): (Vec<_>, Vec<_>) =
             as_it_is.collect::<Result<Vec<_>, PlanError>>()?.into_iter().unzip();
-        let ends = bases
-            .iter()
-            .zip(&lean)
-            .map(|(base, one)| {
-                let factors = base.factors();
-                let look = |moves: &[(&Factor, Quantity)]| figures(base, moves, one, host_load);
-                let ends = side_by_side(factors.len(), |index| {
-                    ends_of(&factors[index], |value| {
-                        Ok::<_, miette::Report>(look(&[(&factors[index], value)]))
-                    })
-                });
-                let ends = ends.into_iter().collect::<Result<Vec<_>, _>>()?;
-                let together = together(&factors, look);
-                let unset = Unset::look(
-                    &factors,
-                    |factor| !one.design.sets(&factor.id),
-                    |moves| Ok::<_, miette::Report>(look(moves)),
-                )?;
-                Ok(AtEnds { factors, ends, together, unset })
-            })
-            .collect::<Result<Vec<_>, miette::Report>>()?;
+        let moved = bases.iter().zip(&lean).map(|(base, one)| {
+            let is_set = |factor: &Factor| !one.design.sets(&factor.id);
+            let look =
+                |moves: &[(&Factor, Quantity)]| Ok::<_, miette::Report>(figures(base, moves, one, host_load));
+            MovedFigures::look(base.factors(), is_set, look)
+        });
+        let moved = moved.collect::<Result<Vec<_>, _>>()?;
         // Beside a known reference nobody asks which entrant is the best.
         let at_values = match ask.beside_first {
             true => Vec::new(),
-            false => at_values(&shared, &ends, &point, &|index, factor, value| {
+            false => at_values(&shared, &moved, &point, &|index, factor, value| {
                 figures(&bases[index], &[(factor, value)], &lean[index], host_load)
             }),
         };
         let objective = lean[0].design.objective;
-        Ok(Joint { objective, point, sparing, draws, ends, at_values })
+        Ok(Joint { objective, point, sparing, draws, moved, at_values })
     }
 
     /// Whether a worth is the better one, and by which ratio.
@@ -836,10 +790,7 @@ impl Joint {
     }
 
     fn contest(&self, index: usize, runner: Runner, checked: CheckedPlan) -> Contest {
-        let AtEnds { factors, ends, together, unset } = &self.ends[index];
-        let rests_on = |figure: &dyn Fn(&Figures) -> f64| -> Vec<Rest> {
-            rests(factors, ends, together, figure(&self.point[index]), figure, &[])
-        };
+        let (moved, point) = (&self.moved[index], &self.point[index]);
         let taken = |one: &&Ready| {
             let shares = &checked.plan.optimal.shares;
             shares.iter().any(|(name, share)| *name == one.alternative.name && *share >= 0.05)
@@ -852,9 +803,8 @@ impl Joint {
             false => Basis::Fitted,
         });
         let basis = |figure: &dyn Fn(&Figures) -> f64| {
-            let without = unset.as_ref().map(|unset| unset.rests(factors, figure, &[]));
-            let without = without.map_or(Basis::Fitted, |rests| basis_of(&rests, is_unknown));
-            basis_of(&rests_on(figure), is_unknown).max(without).max(least)
+            let rests_on = moved.rests(figure(point), figure, &[]);
+            moved.basis(&rests_on, is_unknown, figure, &[]).max(least)
         };
         let latency = |seen: &Figures| seen.latency_s;
         let cores = |seen: &Figures| seen.host_cores;
@@ -1097,7 +1047,7 @@ type OwnEnd<'e> = (&'e Factor, Option<&'e (Quantity, Figures)>);
 /// far, all are looked at where it is one.
 fn at_values(
     shared: &Shared,
-    ends: &[AtEnds],
+    moved: &[MovedFigures<Figures>],
     point: &[Figures],
     figures: &dyn Fn(usize, &Factor, Quantity) -> Option<Figures>,
 ) -> Vec<AtValue> {
@@ -1105,14 +1055,14 @@ fn at_values(
     for factor in shared.factors.iter().filter(|factor| Drawn::of(factor) != Drawn::Held) {
         for side in 0..2 {
             // Of each device that has the number, its own with what was seen there.
-            let own: Vec<Option<OwnEnd<'_>>> = ends
+            let own: Vec<Option<OwnEnd<'_>>> = moved
                 .iter()
                 .enumerate()
                 .map(|(index, one)| {
                     let is_it =
                         |own: &Factor| shared.of(index, own).is_some_and(|known| known.id == factor.id);
-                    let at = one.factors.iter().position(is_it)?;
-                    Some((&one.factors[at], one.ends[at].sides()[side]))
+                    let (factor, ends) = one.each().find(|(own, _)| is_it(own))?;
+                    Some((factor, ends.sides()[side]))
                 })
                 .collect();
             let seen: Vec<Quantity> =

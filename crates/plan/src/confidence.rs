@@ -10,46 +10,17 @@ use crate::factor::{Base, Factor};
 use crate::planner::{PlanError, Ready};
 use crate::program::Fold;
 use crate::residual::{FigureKind, Widened, sizes};
-use crate::sample::{DRAWS, between, strata};
+use crate::rests::{Basis, MovedFigures, Rest, basis_of, least_on};
+use crate::sample::{DRAWS, Drawn, JointSample, MechanismSample};
 use crate::side_by_side::side_by_side;
 use crate::solve::{
     AS_GOOD, Evaluation, Part, at_fixed, best_set, composition, each_alone, evaluate, shares, wire_rate,
     worth,
 };
 use offpath_capacity::Solution;
-use offpath_profile::{Provenance, System};
-use offpath_quantity::{Dimension, Quantity};
+use offpath_quantity::Quantity;
 use offpath_twin::Seed;
 use std::collections::BTreeMap;
-
-/// How well a figure is known, the best first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Basis {
-    /// The evidence that measured this very alternative fixes a number that it rests on.
-    Fitted,
-    /// It follows from numbers that other evidence fixes.
-    Predicted,
-    /// A guess moves it by more than 1%, or a number that is known as a range by more than 5%.
-    Weak,
-    /// It rests, by a tenth or more, on times that the user's design or settings state.
-    YourEstimate,
-    /// Guesses decide it by half or more, or no evidence speaks of what it does at all: only the order of
-    /// alternatives may be read from it.
-    OrderOnly,
-}
-
-impl Basis {
-    /// Its name on screens and in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Basis::Fitted => "fitted",
-            Basis::Predicted => "predicted",
-            Basis::Weak => "weak",
-            Basis::YourEstimate => "your estimate",
-            Basis::OrderOnly => "order only",
-        }
-    }
-}
 
 /// A value with the intervals that the joint sample gives.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -83,85 +54,6 @@ impl Ranged {
         let with = |(low, high): (f64, f64)| (low.min(seen), high.max(seen));
         Ranged { range_80: with(self.range_80), range_95: with(self.range_95), ..self }
     }
-}
-
-/// How a number came to be known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// As its profile says.
-    Profile(Provenance),
-    /// The user gives it, in the design or by a setting.
-    Yours,
-    /// The design gives it, and says that nobody who knows the system did.
-    Assumed,
-}
-
-impl Origin {
-    /// Whether nothing was measured or described of this very device.
-    pub fn is_guess(self) -> bool {
-        match self {
-            Origin::Profile(provenance) => provenance.is_guess(),
-            Origin::Assumed => true,
-            Origin::Yours => false,
-        }
-    }
-
-    /// Whether it is said of the user's own system, whoever said it.
-    pub fn is_of_user(self) -> bool {
-        matches!(self, Origin::Yours | Origin::Assumed)
-    }
-
-    /// Its name on screens and in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Origin::Profile(provenance) => provenance.name(),
-            Origin::Yours => "your estimate",
-            Origin::Assumed => Provenance::Assumed.name(),
-        }
-    }
-}
-
-/// Of what the draws of a joint sample take a number's values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Drawn {
-    /// Of its interval.
-    Interval,
-    /// From two thirds of it to one and a half times it: the design gives no interval, and who gives none knows no more
-    /// than who does.
-    Half,
-    /// None: it is held as it is.
-    Held,
-}
-
-impl Drawn {
-    pub(crate) fn of(factor: &Factor) -> Drawn {
-        match (factor.is_open(), factor.is_estimate()) {
-            (true, _) => Drawn::Interval,
-            (_, true) => Drawn::Half,
-            _ => Drawn::Held,
-        }
-    }
-}
-
-/// A number that a figure rests on.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Rest {
-    /// The number.
-    pub number: String,
-    /// How it is known.
-    pub origin: Origin,
-    /// By how many percent one percent of it moves the figure, without its sign.
-    pub elasticity: f64,
-    /// Its share of all that is not exact: its elasticity over the sum of those of all numbers but facts of a
-    /// data sheet. The shares of a figure sum to 1; such a fact has none.
-    pub weight: f64,
-    /// By which share of the figure it moves it at the worse end of its interval, a guess or a number of the user's that
-    /// has none by a factor of 1.5, and one that is set at the value that it replaces; 0 of a fact without one.
-    pub moves: f64,
-    /// Of what draws take its values.
-    pub drawn: Drawn,
-    /// Whether it follows from evidence about this very alternative.
-    pub own_evidence: bool,
 }
 
 /// What a number at the ends of its interval does to the best mix.
@@ -514,47 +406,6 @@ fn holding(draws: &[&Figures]) -> f64 {
     draws.iter().filter(|draw| draw.holds).count() as f64 / draws.len().max(1) as f64
 }
 
-/// What is known of each number: the figures at its ends, and at what it was set in place of.
-struct MovedFigures<'f> {
-    factors: &'f [Factor],
-    ends: Vec<Ends<Figures>>,
-    /// With all of the user's numbers moved at once.
-    together: Vec<Figures>,
-    unset: Option<Unset<Figures>>,
-}
-
-impl<'f> MovedFigures<'f> {
-    fn look(
-        base: &Base<'_>,
-        factors: &'f [Factor],
-        printed: &Printed<'_>,
-    ) -> Result<MovedFigures<'f>, miette::Report> {
-        let figures = |moves: &[(&Factor, Quantity)]| printed.at(base, moves);
-        let ends = side_by_side(factors.len(), |index| {
-            ends_of(&factors[index], |value| figures(&[(&factors[index], value)]))
-        });
-        Ok(MovedFigures {
-            factors,
-            ends: ends.into_iter().collect::<Result<_, _>>()?,
-            together: together(factors, |moves| figures(moves).ok().flatten()),
-            unset: Unset::look(factors, |factor| !printed.design.sets(&factor.id), figures)?,
-        })
-    }
-
-    /// What a figure rests on; `rows` measured it.
-    fn rests(&self, point: &Figures, figure: &dyn Fn(&Figures) -> f64, rows: &[String]) -> Vec<Rest> {
-        rests(self.factors, &self.ends, &self.together, figure(point), figure, rows)
-    }
-
-    /// The basis of a figure of an alternative that rests on `rests`.
-    fn basis(&self, rests: &[Rest], one: &Ready, figure: &dyn Fn(&Figures) -> f64, rows: &[String]) -> Basis {
-        let is_unknown = !one.compiled.has_evidence();
-        let without =
-            self.unset.as_ref().map(|unset| basis_of(&unset.rests(self.factors, figure, rows), is_unknown));
-        basis_of(rests, is_unknown).max(without.unwrap_or(Basis::Fitted)).max(least_on(one.router.system()))
-    }
-}
-
 /// The rows that measured an alternative.
 fn rows_of(one: &Ready) -> Vec<String> {
     let rows = one.alternative.rows.iter().filter(|(_, objection)| objection.is_none());
@@ -573,10 +424,10 @@ pub(crate) fn confidence(
     seed: Seed,
 ) -> Result<Confidence, miette::Report> {
     let base = Base::new(design, ready, folds);
-    let factors = base.factors();
     let printed = Printed::of(design, seen);
-    let moved = MovedFigures::look(&base, &factors, &printed)?;
-    let draws = draws(&base, &factors, open, design, seed, &|base, moves| printed.at(base, moves))?;
+    let is_set = |factor: &Factor| !design.sets(&factor.id);
+    let moved = MovedFigures::look(base.factors(), is_set, |moves| printed.at(&base, moves))?;
+    let draws = draws(&base, open, seed, &printed)?;
     let drawn = DrawnFigures::of(printed.point(&base, folds, seen), draws);
     let point = &drawn.point;
 
@@ -584,13 +435,17 @@ pub(crate) fn confidence(
     let (mut rests, mut basis, mut latency_basis) = (Vec::new(), Vec::new(), Vec::new());
     for (index, one) in ready.iter().enumerate() {
         let (rows, rate) = (rows_of(one), |seen: &Figures| seen.alone[index].solved);
-        let own = moved.rests(point, &rate, &rows);
-        let known = moved.basis(&own, one, &rate, &rows);
+        let basis_of_figure = |rests: &[Rest], figure: &dyn Fn(&Figures) -> f64, rows: &[String]| {
+            let known = moved.basis(rests, !one.compiled.has_evidence(), figure, rows);
+            known.max(least_on(one.router.system()))
+        };
+        let own = moved.rests(rate(point), &rate, &rows);
+        let known = basis_of_figure(&own, &rate, &rows);
         basis.push(if doubted(&one.alternative.name) { known.max(Basis::Weak) } else { known });
         rests.push(own);
         // The rows that a design names measured rates, and so fix no latency.
         let latency = |seen: &Figures| seen.latency[index];
-        latency_basis.push(moved.basis(&moved.rests(point, &latency, &[]), one, &latency, &[]));
+        latency_basis.push(basis_of_figure(&moved.rests(latency(point), &latency, &[]), &latency, &[]));
     }
 
     let (told, carried) = (drawn.told(), drawn.carried());
@@ -637,7 +492,7 @@ pub(crate) fn confidence(
         Objective::LowestP99 { .. } => drawn.ranged(&carried, Some(FigureKind::Latency), worth_held),
     };
     // At the shares that are printed: where several mixes are as good, others would rest on other numbers.
-    let mix_rests = moved.rests(point, &worth_held, &[]);
+    let mix_rests = moved.rests(point.worth_held, &worth_held, &[]);
     let by_parts = mix_basis(&seen.optimal, &base.parts(), &basis, &mix_rests);
     let of_mix = match design.objective {
         Objective::MostThroughput => by_parts,
@@ -670,7 +525,7 @@ pub(crate) fn confidence(
             .map(|index| drawn.ranged(&carried, None, |seen: &Figures| seen.shares[index]))
             .collect(),
         over: (0..ready.len()).map(|index| drawn.over(index)).collect(),
-        influences: influences(&factors, &moved.ends, point, &design.objective),
+        influences: influences(&moved, point, &design.objective),
         best_by_mechanism: (!open.is_empty()).then(|| (drawn.best_with(true), drawn.best_with(false))),
         recommended_best: holding(&carried),
         best_sets: drawn.best_sets(),
@@ -680,351 +535,18 @@ pub(crate) fn confidence(
     })
 }
 
-/// The figures with one number at other values.
-pub(crate) struct Ends<F> {
-    /// At the ends of its interval, or a small step away where none is stated; nearer, where the system or the design
-    /// is none with that value: the values, and the figures there. None where it is none with any of them.
-    low: Option<(Quantity, F)>,
-    high: Option<(Quantity, F)>,
-}
-
-impl<F> Ends<F> {
-    /// What was seen at the low and at the high end.
-    pub(crate) fn sides(&self) -> [Option<&(Quantity, F)>; 2] {
-        [self.low.as_ref(), self.high.as_ref()]
-    }
-}
-
-/// The step by which a number without an interval is moved, to see whether a figure rests on it.
-const STEP: f64 = 1.05;
-/// The same for a guess, and for what a design states without an interval: by as much as a number of another
-/// card is taken to be off. What binds only beyond a small step would else pass for a figure that rests on
-/// nobody's guess.
-const STEP_OF_GUESS: f64 = 1.5;
-
-/// How far of its way to an end a number is moved, where it is refused farther off.
-const PARTS: [f64; 4] = [1.0, 0.5, 0.25, 0.125];
-
-pub(crate) fn ends_of<F, E>(
-    factor: &Factor,
-    figures: impl Fn(Quantity) -> Result<Option<F>, E>,
-) -> Result<Ends<F>, E> {
-    let [low, high] = looked_at(factor);
-    let look = |end: Quantity, side: f64| -> Result<_, E> {
-        for part in PARTS {
-            let nearer = || between(factor.value, low, high, 0.5 + side * part / 2.0);
-            let value = if part == 1.0 { end } else { nearer() };
-            if value == factor.value {
-                break;
-            }
-            // What the user's design may not hold is refused, and no error.
-            let seen = if factor.is_estimate() { figures(value).ok().flatten() } else { figures(value)? };
-            if let Some(seen) = seen {
-                return Ok(Some((value, seen)));
-            }
-        }
-        Ok(None)
-    };
-    Ok(Ends { low: look(low, -1.0)?, high: look(high, 1.0)? })
-}
-
-/// The values at which a number is looked at: the ends of its interval, or a step away where none is stated.
-pub(crate) fn looked_at(factor: &Factor) -> [Quantity; 2] {
-    if let Some((low, high)) = factor.interval.filter(|(low, high)| low != high) {
-        return [low, high];
-    }
-    // An interval without room claims that a guess is exact, and says nothing of what rests on it.
-    let base = factor.value.base();
-    let is_doubted = factor.is_doubted();
-    let moved = match factor.value.dimension() {
-        // One more of what somebody counted as many may bind nothing where half of it does.
-        Dimension::Count if is_doubted => {
-            [(base * STEP_OF_GUESS).ceil().max(base + 1.0), (base / STEP_OF_GUESS).floor()]
-        }
-        Dimension::Count => [base + 1.0, base - 1.0],
-        // A flag is 0 or 1, and who doubts one looks at the other. One of 0 that was measured is taken as it is.
-        Dimension::Ratio if base == 1.0 => [base / STEP, 0.0],
-        Dimension::Ratio if base == 0.0 => [if is_doubted { 1.0 } else { 0.0 }, 0.0],
-        _ if is_doubted => [base * STEP_OF_GUESS, base / STEP_OF_GUESS],
-        _ => [base * STEP, base / STEP],
-    };
-    // Beyond the range that a profile may hold there is nothing to look at.
-    let is_share = factor.value.dimension() == Dimension::Ratio && base <= 1.0;
-    // What is set in place of another value is looked at there too.
-    let replaced = factor.replaced.map_or(base, Quantity::base);
-    let moved = [moved[0].max(replaced), moved[1].min(replaced)];
-    [moved[1], moved[0]].map(|value| {
-        let value = if is_share { value.min(1.0) } else { value };
-        Quantity::from_base(value, factor.value.dimension()).unwrap_or(factor.value)
-    })
-}
-
-/// The figures with what is set for this once back at the values that it was set in place of, and with each other
-/// number moved from there.
-///
-/// A number that is set may bind beside what else is uncertain, which then seems to move little: what is set makes no
-/// figure better known than it is without.
-pub(crate) struct Unset<F> {
-    point: F,
-    ends: Vec<Ends<F>>,
-}
-
-impl<F: Send> Unset<F> {
-    /// Looks at `factors` without the numbers that `is_set` picks; `None` where there are none, or where the system is none
-    /// without.
-    pub(crate) fn look<'f, E: Send>(
-        factors: &'f [Factor],
-        is_set: impl Fn(&Factor) -> bool,
-        figures: impl Fn(&[(&'f Factor, Quantity)]) -> Result<Option<F>, E> + Sync,
-    ) -> Result<Option<Unset<F>>, E> {
-        let back = factors.iter().filter(|factor| is_set(factor));
-        let back: Vec<(&Factor, Quantity)> =
-            back.filter_map(|factor| Some((factor, factor.replaced?))).collect();
-        if back.is_empty() {
-            return Ok(None);
-        }
-        let Some(point) = figures(&back)? else { return Ok(None) };
-        let ends = side_by_side(factors.len(), |index| {
-            let factor = &factors[index];
-            if back.iter().any(|(set, _)| set.id == factor.id) {
-                return Ok(Ends { low: None, high: None });
-            }
-            ends_of(factor, |value| figures(&[&back[..], &[(factor, value)]].concat()))
-        });
-        Ok(Some(Unset { point, ends: ends.into_iter().collect::<Result<_, _>>()? }))
-    }
-
-    /// What a figure rests on there.
-    pub(crate) fn rests(&self, factors: &[Factor], figure: &dyn Fn(&F) -> f64, rows: &[String]) -> Vec<Rest> {
-        rests(factors, &self.ends, &[], figure(&self.point), figure, rows)
-    }
-}
-
-/// The name under which all of the user's numbers stand together.
-const TOGETHER: &str = "your numbers together";
-
-/// The figures with all of the user's numbers moved at once: a time that is written as many short ones is as little
-/// known as one. Times become longer while rates and counts become less, then the other way round, each with what is
-/// a share, of which nobody knows which way is the worse, at either end. None where there are not several.
-pub(crate) fn together<'f, F>(
-    factors: &'f [Factor],
-    figures: impl Fn(&[(&'f Factor, Quantity)]) -> Option<F>,
-) -> Vec<F> {
-    let yours: Vec<&Factor> = factors.iter().filter(|factor| factor.origin.is_of_user()).collect();
-    if yours.len() < 2 {
-        return Vec::new();
-    }
-    let mut corners: Vec<Vec<Quantity>> = Vec::new();
-    for (is_slow, is_more) in [(true, true), (true, false), (false, true), (false, false)] {
-        let corner = yours.iter().map(|factor| {
-            let [low, high] = looked_at(factor);
-            let is_high = match factor.value.dimension() {
-                Dimension::Time => is_slow,
-                Dimension::Ratio => is_more,
-                _ => !is_slow,
-            };
-            if is_high { high } else { low }
-        });
-        let corner = corner.collect();
-        if !corners.contains(&corner) {
-            corners.push(corner);
-        }
-    }
-    let moved = corners.into_iter().map(|corner| yours.iter().copied().zip(corner).collect::<Vec<_>>());
-    moved.filter_map(|moves| figures(&moves)).collect()
-}
-
-/// Elasticity beyond which a figure does not follow a number but passes a threshold: rates follow numbers in proportion,
-/// in inverse proportion, or less.
-const MOST_IN_PROPORTION: f64 = 2.0;
-
-/// What a figure rests on, the heaviest first.
-pub(crate) fn rests<F>(
-    factors: &[Factor],
-    ends: &[Ends<F>],
-    together: &[F],
-    value: f64,
-    figure: &dyn Fn(&F) -> f64,
-    rows: &[String],
-) -> Vec<Rest> {
+fn influences(moved: &MovedFigures<Figures>, point: &Figures, goal: &Objective) -> Vec<Influence> {
     let mut found = Vec::new();
-    for (factor, ends) in factors.iter().zip(ends) {
-        let mut slope = 0.0f64;
-        let mut moves = 0.0f64;
-        for (at, seen) in [&ends.low, &ends.high].into_iter().flatten() {
-            if figure(seen) == value {
-                continue;
-            }
-            let change = (figure(seen) / value).ln().abs();
-            if !change.is_finite() {
-                // With this value the load is not carried at all, or nothing is where something was, or the reverse.
-                (slope, moves) = (slope.max(1.0), moves.max(1.0));
-                continue;
-            }
-            let moved = (at.base() / factor.value.base()).ln().abs();
-            // A number of 0 has no ratio to move by: its whole interval counts as one step, and a flag that is doubted as
-            // no more than what a figure may follow a number by.
-            slope = slope.max(match moved.is_finite() && moved > 0.0 {
-                true => change / moved,
-                false if factor.is_doubted() => change.min(MOST_IN_PROPORTION),
-                false => change,
-            });
-            // A guess that claims to be exact moves a figure by as much as one that does not say how far, and so does
-            // what somebody says of their own system.
-            if factor.is_open() || factor.is_doubted() {
-                moves = moves.max((figure(seen) / value - 1.0).abs());
-            }
-        }
-        // Beside a threshold that nobody doubts a small step jumps over it: that says nothing of how far a figure may
-        // be off, and would make whatever else moves it seem little.
-        let is_jump = !factor.is_open() && slope > MOST_IN_PROPORTION;
-        if slope > 1e-6 {
-            found.push(Rest {
-                number: factor.id.clone(),
-                origin: factor.origin,
-                elasticity: slope,
-                weight: if factor.is_fact() || is_jump { 0.0 } else { slope },
-                moves,
-                drawn: Drawn::of(factor),
-                own_evidence: factor.is_evidence() && factor.rows.iter().any(|row| rows.contains(row)),
-            });
-        }
-    }
-    let total: f64 = found.iter().map(|rest| rest.weight).sum();
-    if total > 0.0 {
-        found.iter_mut().for_each(|rest| rest.weight /= total);
-    }
-    found.sort_by(|a, b| {
-        b.weight
-            .total_cmp(&a.weight)
-            .then(b.elasticity.total_cmp(&a.elasticity))
-            .then(a.number.cmp(&b.number))
-    });
-    let moves = together.iter().map(|seen| match (figure(seen), (figure(seen) / value - 1.0).abs()) {
-        (seen, _) if seen == value => 0.0,
-        (_, moves) if moves.is_finite() => moves,
-        // The load is not carried there, or something is where nothing was.
-        _ => 1.0,
-    });
-    let moves = moves.fold(0.0, f64::max);
-    if moves > MOVED_BY_GUESS && estimate(&found).is_none() {
-        found.push(Rest {
-            number: TOGETHER.to_string(),
-            origin: Origin::Yours,
-            elasticity: 0.0,
-            weight: 0.0,
-            moves,
-            drawn: Drawn::Interval,
-            own_evidence: false,
-        });
-    }
-    found
-}
-
-/// The share of a figure that guesses decide.
-pub fn guessed(rests: &[Rest]) -> f64 {
-    total(rests.iter().filter(|rest| rest.origin.is_guess()).map(|rest| rest.weight))
-}
-
-/// The sum; of nothing 0, where `sum` has it -0.
-fn total(of: impl Iterator<Item = f64>) -> f64 {
-    of.fold(0.0, |sum, one| sum + one)
-}
-
-/// The share of a figure that the user's own numbers decide.
-pub fn estimated(rests: &[Rest]) -> f64 {
-    total(rests.iter().filter(|rest| rest.origin == Origin::Yours).map(|rest| rest.weight))
-}
-
-/// The part of that of which draws take the values as said.
-pub fn estimated_as(rests: &[Rest], drawn: Drawn) -> f64 {
-    let is_so = |rest: &&Rest| rest.origin == Origin::Yours && rest.drawn == drawn;
-    total(rests.iter().filter(is_so).map(|rest| rest.weight))
-}
-
-/// By how much of itself a tenth more of every guess at once moves a figure, at most.
-pub fn moved_by_guesses(rests: &[Rest]) -> f64 {
-    total(rests.iter().filter(|rest| rest.origin.is_guess()).map(|rest| rest.elasticity)) / 10.0
-}
-
-/// Below what sum of elasticities the numbers of a kind decide nothing: a tenth more of all of them moves the
-/// figure by less than 1%.
-const COUNTS: f64 = 0.1;
-/// From what share on guesses decide a figure.
-const GUESSED: f64 = 0.5;
-/// From what share on the user's numbers do.
-const ESTIMATED: f64 = 0.1;
-/// From what share on a number that own evidence fixes fixes the figure.
-const OWN: f64 = 0.1;
-/// By how much of a figure a guess may move it before it is weak.
-const MOVED_BY_GUESS: f64 = 0.01;
-/// By how much a number that evidence leaves a range may.
-const MOVED_BY_RANGE: f64 = 0.05;
-
-/// Whether a tenth more of all numbers of a kind moves a figure: of one that exact facts decide, hardly anything is
-/// left to be guessed.
-fn counts(rests: &[Rest], known: &dyn Fn(&Rest) -> bool) -> bool {
-    rests.iter().filter(|rest| known(rest)).map(|rest| rest.elasticity).sum::<f64>() >= COUNTS
-}
-
-/// Which of the user's own numbers makes a figure that rests on `rests` the user's estimate: the heaviest where they
-/// decide a tenth, else the one that moves it most. None where it is not an estimate. The heaviest comes first in `rests`.
-///
-/// What somebody says of their own system is not evidence, however little of the figure it decides: a number that is
-/// set never makes one better known than the number that it replaces does.
-pub fn estimate(rests: &[Rest]) -> Option<&Rest> {
-    let is_yours = |rest: &Rest| rest.origin.is_of_user();
-    let yours = || rests.iter().filter(|rest| is_yours(rest));
-    if estimated(rests) >= ESTIMATED && counts(rests, &is_yours) {
-        return yours().next();
-    }
-    let most = yours().rev().max_by(|a, b| a.moves.total_cmp(&b.moves));
-    most.filter(|rest| rest.moves > MOVED_BY_GUESS)
-}
-
-/// The best that a figure of this system may be: where its mode costs what no number says, weak.
-pub(crate) fn least_on(system: &System) -> Basis {
-    if system.is_mode_modelled() { Basis::Fitted } else { Basis::Weak }
-}
-
-pub(crate) fn basis_of(rests: &[Rest], without_evidence: bool) -> Basis {
-    // Of what the user's own numbers leave: these stand for the user, and not for the card.
-    let is_guessed = guessed(rests) >= GUESSED * (1.0 - estimated(rests));
-    if without_evidence || is_guessed && counts(rests, &|rest| rest.origin.is_guess()) {
-        return Basis::OrderOnly;
-    }
-    if estimate(rests).is_some() {
-        return Basis::YourEstimate;
-    }
-    let most_guessed =
-        rests.iter().filter(|rest| rest.origin.is_guess()).map(|rest| rest.moves).fold(0.0, f64::max);
-    // The fit holds what was measured whatever its guesses are, as long as they stay where it was made.
-    if most_guessed <= MOVED_BY_RANGE && rests.iter().any(|rest| rest.own_evidence && rest.weight >= OWN) {
-        return Basis::Fitted;
-    }
-    let weak = rests
-        .iter()
-        .any(|rest| rest.moves > if rest.origin.is_guess() { MOVED_BY_GUESS } else { MOVED_BY_RANGE });
-    if weak { Basis::Weak } else { Basis::Predicted }
-}
-
-fn influences(
-    factors: &[Factor],
-    ends: &[Ends<Figures>],
-    point: &Figures,
-    goal: &Objective,
-) -> Vec<Influence> {
-    let mut found = Vec::new();
-    for (factor, ends) in factors.iter().zip(ends) {
+    for (factor, ends) in moved.each() {
         if Drawn::of(factor) == Drawn::Held {
             continue;
         }
-        let at = |end: &Option<(Quantity, Figures)>| match end {
+        let at = |end: Option<&(Quantity, Figures)>| match end {
             Some((value, seen)) => (*value, Some(seen.clone()).filter(|seen| seen.is_carried)),
             // The end is the value, or no other on this side makes a system.
             None => (factor.value, Some(point.clone())),
         };
-        let sides = [at(&ends.low), at(&ends.high)];
+        let sides = ends.sides().map(at);
         let sides = sides
             .map(|(value, seen)| (value, seen.map(|seen| (seen.worth, (!seen.holds).then_some(seen.set)))));
         found.push(Influence::of(factor, sides, goal, false));
@@ -1038,50 +560,28 @@ fn influences(
     found
 }
 
-/// The joint sample. Half of the draws keep the base mechanism, the others are shared by those that the
-/// evidence leaves open: nothing that is published makes one of these more likely than another. Each says whether it is
-/// of the base.
+/// The joint sample; each draw says whether it is of the base mechanism.
 fn draws(
     base: &Base<'_>,
-    factors: &[Factor],
     open: &[Mechanism],
-    design: &Design,
     seed: Seed,
-    figures: &(impl Fn(&Base<'_>, &[(&Factor, Quantity)]) -> Result<Option<Figures>, miette::Report> + Sync),
+    printed: &Printed<'_>,
 ) -> Result<Vec<(bool, Option<Figures>)>, miette::Report> {
-    let others: Vec<(Base<'_>, Vec<Factor>)> = open
+    let sampled = |base: &Base<'_>| JointSample::new(base.factors(), seed, |factor| factor.id.clone());
+    let own = sampled(base);
+    let others: Vec<(Base<'_>, JointSample)> = open
         .iter()
         .map(|one| {
-            let base = Base::new(design, &one.ready, &one.folds);
-            let factors = base.factors();
-            (base, factors)
+            let base = Base::new(printed.design, &one.ready, &one.folds);
+            let sample = sampled(&base);
+            (base, sample)
         })
         .collect();
-    let mut hypercube: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-    for factor in factors.iter().chain(others.iter().flat_map(|(_, factors)| factors)) {
-        if Drawn::of(factor) != Drawn::Held {
-            hypercube.entry(&factor.id).or_insert_with(|| strata(seed, &factor.id));
-        }
-    }
-    let mechanism = strata(seed, "mechanism");
-    let drawn = side_by_side(DRAWS, |index| {
-        let (is_base, base, factors) = match mechanism[index] {
-            at if at < 0.5 || others.is_empty() => (true, base, factors),
-            at => {
-                let which = ((at - 0.5) * 2.0 * others.len() as f64) as usize;
-                let (base, factors) = &others[which.min(others.len() - 1)];
-                (false, base, factors.as_slice())
-            }
-        };
-        let moves: Vec<(&Factor, Quantity)> = factors
-            .iter()
-            .filter_map(|factor| {
-                let [low, high] = looked_at(factor);
-                let at = hypercube.get(factor.id.as_str())?[index];
-                Some((factor, between(factor.value, low, high, at)))
-            })
-            .collect();
-        figures(base, &moves).map(|drawn| (is_base, drawn))
+    let mechanisms = MechanismSample::new(seed);
+    let drawn = side_by_side(DRAWS, |draw| {
+        let which = mechanisms.at(draw, others.len());
+        let (base, sample) = which.map_or((base, &own), |which| (&others[which].0, &others[which].1));
+        printed.at(base, &sample.at(draw)).map(|drawn| (which.is_none(), drawn))
     });
     drawn.into_iter().collect()
 }
@@ -1106,21 +606,6 @@ fn mix_basis(solution: &Solution, parts: &[Part<'_>], alternatives: &[Basis], re
 mod tests {
     use super::*;
 
-    /// An end that makes no system is looked for nearer to the value, and on its own side of it.
-    #[test]
-    fn a_refused_end_is_looked_for_nearer_to_the_value() {
-        let (design, ready) =
-            crate::planner::of_steps(r#"{ compute = "host", time = "2 us" }"#).expect("it is in order");
-        let folds: Vec<Fold> = ready.iter().map(|one| one.compiled.fold(&one.router)).collect();
-        let factors = Base::new(&design, &ready, &folds).factors();
-        let factor = factors.iter().find(|one| one.origin == Origin::Yours).expect("it is the user's");
-        let value = factor.value.base();
-        let near = |seen: Quantity| (seen.base() / value).ln().abs() < 0.3;
-        let ends = ends_of(factor, |at| Ok::<_, PlanError>(near(at).then_some(at))).expect("no error");
-        let [low, high] = [ends.low, ends.high].map(|end| end.expect("one is near enough").0.base());
-        assert!(low < value && value < high, "{low} {value} {high}");
-    }
-
     /// An end at which another set has the better mean says nothing of a tail; one at which the load is not carried does.
     #[test]
     fn of_a_lowest_tail_no_set_is_said_to_change() {
@@ -1136,30 +621,5 @@ mod tests {
         assert!(changes(Objective::MostThroughput).contains("other at"));
         let of_tail = changes(Objective::LowestP99 { load: 1.0 });
         assert!(!of_tail.contains("other") && of_tail.contains("the load not carried"), "{of_tail}");
-    }
-
-    /// The user's own numbers stand for the user. What they leave is the card's, and may be guesses.
-    #[test]
-    fn guesses_are_counted_in_what_the_users_numbers_leave() {
-        let basis = |yours: f64, guessed: f64, known: f64| {
-            let rest = |origin, weight| Rest {
-                number: "n".into(),
-                origin,
-                elasticity: weight,
-                weight,
-                moves: 0.0,
-                drawn: Drawn::Held,
-                own_evidence: false,
-            };
-            let known = rest(Origin::Profile(Provenance::Fitted), known);
-            let guess = rest(Origin::Profile(Provenance::Assumed), guessed);
-            basis_of(&[rest(Origin::Yours, yours), guess, known], false)
-        };
-        assert_eq!(basis(0.58, 0.42, 0.0), Basis::OrderOnly);
-        assert_eq!(basis(0.60, 0.15, 0.25), Basis::YourEstimate);
-        // Where next to nothing is left, a guess of it moves next to nothing.
-        assert_eq!(basis(0.95, 0.05, 0.0), Basis::YourEstimate);
-        assert_eq!(basis(0.0, 0.49, 0.51), Basis::Predicted);
-        assert_eq!(basis(0.0, 0.50, 0.50), Basis::OrderOnly);
     }
 }

@@ -3,7 +3,6 @@
 //! What a figure rests on is found by moving numbers and looking at the figure, never by their names: the
 //! same way for a card that nobody has described yet.
 
-use crate::confidence::Origin;
 use crate::design::{Alternative, Design};
 use crate::estimate::Estimate;
 use crate::planner::{Ready, make_ready};
@@ -14,6 +13,42 @@ use offpath_quantity::{Dimension, Quantity};
 use offpath_route::Router;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// How a number came to be known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// As its profile says.
+    Profile(Provenance),
+    /// The user gives it, in the design or by a setting.
+    Yours,
+    /// The design gives it, and says that nobody who knows the system did.
+    Assumed,
+}
+
+impl Origin {
+    /// Whether nothing was measured or described of this very device.
+    pub fn is_guess(self) -> bool {
+        match self {
+            Origin::Profile(provenance) => provenance.is_guess(),
+            Origin::Assumed => true,
+            Origin::Yours => false,
+        }
+    }
+
+    /// Whether it is said of the user's own system, whoever said it.
+    pub fn is_of_user(self) -> bool {
+        matches!(self, Origin::Yours | Origin::Assumed)
+    }
+
+    /// Its name on screens and in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Origin::Profile(provenance) => provenance.name(),
+            Origin::Yours => "your estimate",
+            Origin::Assumed => Provenance::Assumed.name(),
+        }
+    }
+}
 
 /// A number that a plan may rest on: one of a profile, wherever the systems of a plan have it, or an
 /// estimate of the design.

@@ -1,9 +1,10 @@
 //! How well the cost of one operation is known, without a design around it.
 
-use crate::confidence::{Basis, Ends, Ranged, Rest, Unset, basis_of, ends_of, least_on, rests, together};
+use crate::confidence::Ranged;
 use crate::factor::{Factor, factors_of};
 use crate::residual::{FigureKind, Widened, sizes};
-use crate::sample::{DRAWS, between, strata};
+use crate::rests::{Basis, MovedFigures, Rest, least_on};
+use crate::sample::{DRAWS, JointSample};
 use crate::side_by_side::side_by_side;
 use crate::solve::{payload_of, wire_rate};
 use offpath_quantity::Quantity;
@@ -119,40 +120,19 @@ pub fn known(router: &Router, operations: &[PathOperation], seed: Seed) -> Resul
         each.collect()
     };
     let point = costs(router)?;
-    let factors = factors_of(&[router]);
     // Where the system is none with these numbers, or refuses the operation, there is nothing to look at.
-    let moved = |moves: &[(&Factor, Quantity)]| -> Option<Vec<Cost>> {
+    let at = |moves: &[(&Factor, Quantity)]| -> Option<Vec<Cost>> {
         let named = moves
             .iter()
             .flat_map(|(factor, value)| factor.names(0).iter().map(move |name| (name.as_str(), *value)));
         let system = router.system().with_all(named).ok()?;
         costs(&Router::new(&system).ok()?).ok()
     };
-    let ends: Vec<Ends<Vec<Cost>>> = side_by_side(factors.len(), |index| {
-        ends_of(&factors[index], |value| Ok::<_, RouteError>(moved(&[(&factors[index], value)])))
-    })
-    .into_iter()
-    .collect::<Result<_, _>>()?;
-    let together = together(&factors, moved);
-    let unset = Unset::look(&factors, |_| true, |moves| Ok::<_, RouteError>(moved(moves)))?;
-    let open: Vec<(&Factor, Vec<f64>)> = factors
-        .iter()
-        .filter(|factor| factor.is_open())
-        .map(|factor| (factor, strata(seed, &factor.id)))
-        .collect();
-    let draws: Vec<Vec<Cost>> = side_by_side(DRAWS, |index| {
-        let moves: Vec<(&Factor, Quantity)> = open
-            .iter()
-            .filter_map(|(factor, strata)| {
-                let (low, high) = factor.interval?;
-                Some((*factor, between(factor.value, low, high, strata[index])))
-            })
-            .collect();
-        moved(&moves)
-    })
-    .into_iter()
-    .flatten()
-    .collect();
+    let factors = factors_of(&[router]);
+    let moved = MovedFigures::look(factors, |_| true, |moves| Ok::<_, RouteError>(at(moves)))?;
+    let sample = JointSample::new(moved.factors().to_vec(), seed, |factor| factor.id.clone());
+    let draws: Vec<Vec<Cost>> =
+        side_by_side(DRAWS, |draw| at(&sample.at(draw))).into_iter().flatten().collect();
     let (of_rates, of_latencies) = (sizes(FigureKind::Throughput), sizes(FigureKind::Latency));
     Ok(operations
         .iter()
@@ -160,26 +140,15 @@ pub fn known(router: &Router, operations: &[PathOperation], seed: Seed) -> Resul
         .map(|(index, operation)| {
             let value = point[index];
             let has_evidence = router.route(operation).is_ok_and(|route| route.is_published);
-            let on = |figure: &dyn Fn(&Cost) -> f64| {
-                rests(
-                    &factors,
-                    &ends,
-                    &together,
-                    figure(&value),
-                    &|seen: &Vec<Cost>| figure(&seen[index]),
-                    &[],
-                )
-            };
-            let basis = |rests_on: &[Rest], figure: &dyn Fn(&Cost) -> f64| {
-                let without = unset
-                    .as_ref()
-                    .map(|unset| unset.rests(&factors, &|seen: &Vec<Cost>| figure(&seen[index]), &[]))
-                    .map_or(Basis::Fitted, |rests_on| basis_of(&rests_on, !has_evidence));
-                basis_of(rests_on, !has_evidence).max(without).max(least_on(router.system()))
+            let known = |figure: &dyn Fn(&Cost) -> f64| {
+                let figure = |seen: &Vec<Cost>| figure(&seen[index]);
+                let rests_on = moved.rests(figure(&point), &figure, &[]);
+                let basis = moved.basis(&rests_on, !has_evidence, &figure, &[]);
+                (rests_on, basis.max(least_on(router.system())))
             };
             let rates: Vec<_> = draws.iter().map(|draw| (draw[index].rate, draw[index].most)).collect();
             let times: Vec<_> = draws.iter().map(|draw| (draw[index].latency_s, f64::INFINITY)).collect();
-            let moved_by = factors.iter().zip(&ends).filter(|(factor, _)| factor.is_open());
+            let moved_by = moved.each().filter(|(factor, _)| factor.is_open());
             let moved_by = moved_by.filter_map(|(factor, ends)| {
                 let [(low, at_low), (high, at_high)] = ends.sides().map(|end| match end {
                     Some((at, seen)) => (*at, seen[index]),
@@ -188,24 +157,25 @@ pub fn known(router: &Router, operations: &[PathOperation], seed: Seed) -> Resul
                 // The card's own before those of the same card elsewhere, whose machine stands in front.
                 let mut names = factor.names(0).to_vec();
                 names.sort_by_key(String::len);
-                let moved = MovedBy {
+                let moved_by = MovedBy {
                     names,
                     low,
                     high,
                     latency_s: [at_low.latency_s, at_high.latency_s],
                     rate: [at_low.rate, at_high.rate],
                 };
-                let is_moved = moved.latency_s != [value.latency_s; 2] || moved.rate != [value.rate; 2];
-                is_moved.then_some(moved)
+                let is_moved = moved_by.latency_s != [value.latency_s; 2] || moved_by.rate != [value.rate; 2];
+                is_moved.then_some(moved_by)
             });
             let moved_by = moved_by.collect();
-            let (rate_rests_on, latency_rests_on) = (on(&|cost| cost.rate), on(&|cost| cost.latency_s));
+            let (rate_rests_on, rate_basis) = known(&|cost| cost.rate);
+            let (latency_rests_on, latency_basis) = known(&|cost| cost.latency_s);
             Known {
                 latency_s: Ranged::of(value.latency_s, &Widened::new(times, &of_latencies)),
-                latency_basis: basis(&latency_rests_on, &|cost| cost.latency_s),
+                latency_basis,
                 latency_rests_on,
                 rate: Ranged::of(value.rate, &Widened::new(rates, &of_rates)),
-                rate_basis: basis(&rate_rests_on, &|cost| cost.rate),
+                rate_basis,
                 rate_rests_on,
                 moved_by,
                 draws: draws.len(),

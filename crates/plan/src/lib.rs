@@ -20,6 +20,7 @@ pub mod planner;
 pub mod program;
 pub mod published;
 pub mod residual;
+pub mod rests;
 pub mod sample;
 pub mod shipped;
 pub mod side_by_side;
@@ -27,8 +28,9 @@ pub mod solve;
 pub mod study;
 pub mod whatif;
 
-pub use confidence::{Basis, Influence, Mechanism, Ranged, Rest};
+pub use confidence::{Influence, Mechanism, Ranged};
 pub use design::{Changes, Design, DesignError, Objective, Rank, Runs};
 pub use estimate::{Estimate, Share};
 pub use planner::{Alone, Mix, Plan, PlanError, Ready, Setting, plan, prepare, prepare_named};
 pub use program::{Compiled, Fold};
+pub use rests::{Basis, Rest};

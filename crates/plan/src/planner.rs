@@ -1,10 +1,11 @@
 //! The plan: what each alternative reaches alone, the greedy and the best mix, what binds them,
 //! and the confidence of that.
 
-use crate::confidence::{self, Basis, Doubt, Influence, Mechanism, Ranged, Rest};
+use crate::confidence::{self, Doubt, Influence, Mechanism, Ranged};
 use crate::design::{Alternative, CacheUse, Design, Objective, Runs};
 use crate::implemented;
 use crate::program::{Compiled, Fold, compile};
+use crate::rests::{Basis, Rest};
 use crate::solve::{self, Part, evaluate, host_seconds, main_router};
 use crate::{published, shipped};
 use offpath_capacity::{Binding, CapacityError, Constraint, Solution};

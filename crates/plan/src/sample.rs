@@ -1,5 +1,6 @@
 //! Seeded joint samples of numbers that are known as an interval.
 
+use crate::factor::Factor;
 use offpath_quantity::{Dimension, Quantity};
 use offpath_twin::{Seed, unit};
 
@@ -46,6 +47,115 @@ pub fn between(value: Quantity, low: Quantity, high: Quantity, at: f64) -> Quant
         _ => drawn,
     };
     Quantity::from_base(drawn, value.dimension()).unwrap_or(value)
+}
+
+/// Of what the draws of a joint sample take a number's values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drawn {
+    /// Of its interval.
+    Interval,
+    /// From two thirds of it to one and a half times it: the design gives no interval, and who gives none knows no more
+    /// than who does.
+    Half,
+    /// None: it is held as it is.
+    Held,
+}
+
+impl Drawn {
+    pub(crate) fn of(factor: &Factor) -> Drawn {
+        match (factor.is_open(), factor.is_estimate()) {
+            (true, _) => Drawn::Interval,
+            (_, true) => Drawn::Half,
+            _ => Drawn::Held,
+        }
+    }
+}
+
+/// The step by which a number without an interval is moved, to see whether a figure rests on it.
+const STEP: f64 = 1.05;
+
+/// The same for a guess, and for what a design states without an interval: by as much as a number of another
+/// card is taken to be off. What binds only beyond a small step would else pass for a figure that rests on
+/// nobody's guess.
+const STEP_OF_GUESS: f64 = 1.5;
+
+/// The values at which a number is looked at: the ends of its interval, or a step away where none is stated.
+pub(crate) fn looked_at(factor: &Factor) -> [Quantity; 2] {
+    if let Some((low, high)) = factor.interval.filter(|(low, high)| low != high) {
+        return [low, high];
+    }
+    // An interval without room claims that a guess is exact, and says nothing of what rests on it.
+    let base = factor.value.base();
+    let is_doubted = factor.is_doubted();
+    let moved = match factor.value.dimension() {
+        // One more of what somebody counted as many may bind nothing where half of it does.
+        Dimension::Count if is_doubted => {
+            [(base * STEP_OF_GUESS).ceil().max(base + 1.0), (base / STEP_OF_GUESS).floor()]
+        }
+        Dimension::Count => [base + 1.0, base - 1.0],
+        // A flag is 0 or 1, and who doubts one looks at the other. One of 0 that was measured is taken as it is.
+        Dimension::Ratio if base == 1.0 => [base / STEP, 0.0],
+        Dimension::Ratio if base == 0.0 => [if is_doubted { 1.0 } else { 0.0 }, 0.0],
+        _ if is_doubted => [base * STEP_OF_GUESS, base / STEP_OF_GUESS],
+        _ => [base * STEP, base / STEP],
+    };
+    // Beyond the range that a profile may hold there is nothing to look at.
+    let is_share = factor.value.dimension() == Dimension::Ratio && base <= 1.0;
+    // What is set in place of another value is looked at there too.
+    let replaced = factor.replaced.map_or(base, Quantity::base);
+    let moved = [moved[0].max(replaced), moved[1].min(replaced)];
+    [moved[1], moved[0]].map(|value| {
+        let value = if is_share { value.min(1.0) } else { value };
+        Quantity::from_base(value, factor.value.dimension()).unwrap_or(factor.value)
+    })
+}
+
+/// The numbers of a system that are drawn, each with its places in the draws.
+pub(crate) struct JointSample {
+    drawn: Vec<(Factor, Vec<f64>)>,
+}
+
+impl JointSample {
+    /// Of those of `factors` that are drawn. Numbers that `name` gives one name lie at the same place in every draw, whatever
+    /// system they are of.
+    pub fn new(
+        factors: impl IntoIterator<Item = Factor>,
+        seed: Seed,
+        name: impl Fn(&Factor) -> String,
+    ) -> JointSample {
+        let drawn = factors.into_iter().filter(|factor| Drawn::of(factor) != Drawn::Held);
+        let placed = drawn.map(|factor| {
+            let places = strata(seed, &name(&factor));
+            (factor, places)
+        });
+        JointSample { drawn: placed.collect() }
+    }
+
+    /// The numbers with their values in a draw.
+    pub fn at(&self, draw: usize) -> Vec<(&Factor, Quantity)> {
+        let value = |(factor, places): &(Factor, Vec<f64>)| {
+            let [low, high] = looked_at(factor);
+            between(factor.value, low, high, places[draw])
+        };
+        self.drawn.iter().map(|one| (&one.0, value(one))).collect()
+    }
+}
+
+/// Of which mechanism each draw of a joint sample is. Half of the draws keep the base mechanism, the others are shared by
+/// those that the evidence leaves open: nothing that is published makes one of these more likely than another.
+pub(crate) struct MechanismSample(Vec<f64>);
+
+impl MechanismSample {
+    pub fn new(seed: Seed) -> MechanismSample {
+        MechanismSample(strata(seed, "mechanism"))
+    }
+
+    /// Which of so many `others` a draw is of; none of the base.
+    pub fn at(&self, draw: usize, others: usize) -> Option<usize> {
+        let at = self.0[draw];
+        let which = ((at - 0.5) * 2.0 * others as f64) as usize;
+        (at >= 0.5 && others > 0).then(|| which.min(others - 1))
+    }
 }
 
 /// The value of a sorted sample below which a share of it lies, between two neighbours by their distance.

@@ -11,12 +11,13 @@ use crate::check::{
     settle_counting,
 };
 use crate::choices::{Margin, Search, margins, search};
-use crate::confidence::{Drawn, Influence, Mechanism, Origin};
+use crate::confidence::{Influence, Mechanism};
 use crate::design::{Changes, Design, Objective};
-use crate::factor::{Base, Factor};
+use crate::factor::{Base, Factor, Origin};
 use crate::implemented::{self, Agreement};
 use crate::planner::{AS_SHIPPED, Plan, PlanError, Ready, Setting, prepare, prepare_named};
 use crate::program::Fold;
+use crate::sample::Drawn;
 use crate::side_by_side::side_by_side;
 use crate::solve::{self, Part, evaluate, mean_of};
 use offpath_profile::{Provenance, ScaledNumber, System};

@@ -8,7 +8,7 @@ mod common;
 use common::*;
 use offpath_plan::advice::{Advised, Depth, Gain, GainStanding, RULES, SEEDS, Scope, TrialBench, advise};
 use offpath_plan::check::{Chosen, settle};
-use offpath_plan::confidence::guessed;
+use offpath_plan::rests::guessed;
 use offpath_plan::{Basis, Changes, Design, Setting};
 use offpath_profile::{Category, Library};
 use offpath_twin::Seed;

@@ -3,8 +3,10 @@
 mod common;
 
 use common::*;
-use offpath_plan::confidence::{Origin, Ranged, estimated, guessed};
+use offpath_plan::Ranged;
+use offpath_plan::factor::Origin;
 use offpath_plan::known::{MovedBy, known};
+use offpath_plan::rests::{estimated, guessed};
 use offpath_plan::solve::solved;
 use offpath_plan::{Basis, Changes, Design, Plan, Ready, Setting, plan, prepare, prepare_named};
 use offpath_profile::{Category, Library, Number, Provenance, SystemRequest};

@@ -3,8 +3,8 @@
 mod common;
 
 use common::{alone, setting, study_of};
+use offpath_plan::Basis;
 use offpath_plan::check::{Chosen, settle_counting};
-use offpath_plan::confidence::Basis;
 use offpath_plan::{Changes, Design, prepare};
 use offpath_profile::{Library, SystemRequest};
 use offpath_quantity::{Bytes, Quantity, Time};

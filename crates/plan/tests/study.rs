@@ -134,10 +134,7 @@ fn a_variant_is_what_it_is_planned_as() {
     assert_eq!(under.checked.plan.recommendation.best_in_by_mechanism, None);
     // A mechanism is nobody's setting.
     let soc = alone(&under.checked.plan, "soc");
-    assert!(
-        soc.rests_on.iter().all(|rest| rest.origin != offpath_plan::confidence::Origin::Yours),
-        "{soc:?}"
-    );
+    assert!(soc.rests_on.iter().all(|rest| rest.origin != offpath_plan::factor::Origin::Yours), "{soc:?}");
 }
 
 const SERVED: &str = "{ send = \"client-host\", bytes = \"64 B\" }, { compute = \"host\", time = \"1 us\" }, \

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{alone, near, parse, planned, setting, study_of};
-use offpath_plan::confidence::Basis;
+use offpath_plan::Basis;
 use offpath_plan::{Changes, Design, prepare};
 use offpath_quantity::Quantity;
 

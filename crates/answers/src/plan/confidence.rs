@@ -264,7 +264,9 @@ impl PlanAnswer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use offpath_plan::confidence::{Drawn, Origin, Rest, estimated, guessed, moved_by_guesses};
+    use offpath_plan::factor::Origin;
+    use offpath_plan::rests::{Rest, estimated, guessed, moved_by_guesses};
+    use offpath_plan::sample::Drawn;
     use offpath_profile::Provenance;
 
     #[test]

@@ -3,15 +3,14 @@
 
 use super::trial::{self, AdviceCase, TrialBench};
 use super::{LEAST_GAIN, Scope};
-use crate::confidence::{
-    Basis, Drawn, Ranged, Rest, Unset, basis_of, ends_of, least_on, looked_at, rests, together,
-};
+use crate::confidence::Ranged;
 use crate::design::Objective;
 use crate::factor::{Base, Factor};
 use crate::planner::{Ready, prepare};
 use crate::program::Fold;
 use crate::residual::{FigureKind, Widened, sizes};
-use crate::sample::{DRAWS, between, strata};
+use crate::rests::{Basis, MovedFigures, Rest, least_on};
+use crate::sample::{DRAWS, JointSample};
 use crate::side_by_side::side_by_side;
 use offpath_quantity::Quantity;
 use std::collections::BTreeMap;
@@ -104,31 +103,16 @@ pub(super) fn standing(
         all.entry(id.clone()).or_insert_with(|| factor.clone());
     }
     let factors: Vec<Factor> = all.into_values().collect();
-    let drawn: Vec<(&Factor, Vec<f64>)> = factors
-        .iter()
-        .filter(|factor| Drawn::of(factor) != Drawn::Held)
-        .map(|factor| (factor, strata(bench.seed, &factor.id)))
-        .collect();
-    let draws = side_by_side(DRAWS, |draw| {
-        let moves = drawn.iter().map(|(factor, places)| {
-            let [low, high] = looked_at(factor);
-            (*factor, between(factor.value, low, high, places[draw]))
-        });
-        ratio(&moves.collect::<Vec<_>>())
-    });
+    let is_set = |factor: &Factor| !given.design.sets(&factor.id);
+    let moved = MovedFigures::look(factors, is_set, |moves| Ok::<_, miette::Report>(ratio(moves)))?;
+    let joint = JointSample::new(moved.factors().to_vec(), bench.seed, |factor| factor.id.clone());
+    let draws = side_by_side(DRAWS, |draw| ratio(&joint.at(draw)));
     let sample = draws.into_iter().flatten().map(|ratio| (ratio, f64::INFINITY)).collect();
     let sample = Widened::new(sample, &sizes(FigureKind::ThroughputRatio));
-    let look = |moves: &[(&Factor, Quantity)]| Ok::<_, miette::Report>(ratio(moves));
-    let ends = side_by_side(factors.len(), |index| {
-        ends_of(&factors[index], |value| look(&[(&factors[index], value)]))
-    });
-    let ends = ends.into_iter().collect::<Result<Vec<_>, _>>()?;
-    let unset = Unset::look(&factors, |factor| !given.design.sets(&factor.id), look)?;
     let own = |ratio: &f64| *ratio;
-    let known = rests(&factors, &ends, &together(&factors, ratio), point, &own, &[]);
+    let known = moved.rests(point, &own, &[]);
     let ready = || sides.iter().flat_map(|side| &side.ready);
     let is_unknown = ready().any(|one| !one.compiled.has_evidence());
-    let without = unset.map(|unset| basis_of(&unset.rests(&factors, &own, &[]), is_unknown));
     let least = ready().map(|one| least_on(one.router.system())).fold(Basis::Fitted, Basis::max);
     Ok(Some(GainStanding {
         share: as_gain(objective, Ranged::of(point, &sample)),
@@ -136,7 +120,7 @@ pub(super) fn standing(
             Objective::MostThroughput => 1.0 - sample.below(1.0 + LEAST_GAIN),
             _ => sample.below(1.0 - LEAST_GAIN),
         },
-        basis: basis_of(&known, is_unknown).max(without.unwrap_or(Basis::Fitted)).max(least),
+        basis: moved.basis(&known, is_unknown, &own, &[]).max(least),
         rests: known,
     }))
 }
