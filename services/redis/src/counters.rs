@@ -39,6 +39,49 @@ pub struct Counters {
     pub connections: Cell<u64>,
 }
 
+impl Counters {
+    /// All of them, each with its name in Prometheus' text and what it counts.
+    pub fn all(&self) -> Vec<(&'static str, &'static str, &Cell<u64>)> {
+        // Whoever adds one is told here that it has to be shown.
+        let Counters {
+            stream_bytes_in,
+            stream_bytes_out,
+            file_bytes_in,
+            file_bytes_out,
+            commands,
+            master_full,
+            master_files,
+            spool_failures,
+            state_failures,
+            master_partial,
+            replica_full,
+            own_files,
+            replica_partial,
+            dropped_slow,
+            refused,
+            connections,
+        } = self;
+        vec![
+            ("stream_received_bytes_total", "Bytes of the stream from the master.", stream_bytes_in),
+            ("stream_sent_bytes_total", "Bytes of the stream to all replicas.", stream_bytes_out),
+            ("file_received_bytes_total", "Bytes of files from the master.", file_bytes_in),
+            ("file_sent_bytes_total", "Bytes of files to all replicas.", file_bytes_out),
+            ("commands_total", "Commands of the stream.", commands),
+            ("master_full_total", "Full synchronisations with the master.", master_full),
+            ("master_files_total", "Files that the master wrote for the relay.", master_files),
+            ("spool_failures_total", "Files of the master that the spool had no room for.", spool_failures),
+            ("state_failures_total", "Times that the state file could not be written.", state_failures),
+            ("master_partial_total", "Partial synchronisations with the master.", master_partial),
+            ("replica_full_total", "Full synchronisations of replicas.", replica_full),
+            ("own_files_total", "Files that the master wrote for one alone, as for a backup.", own_files),
+            ("replica_partial_total", "Partial synchronisations of replicas.", replica_partial),
+            ("replicas_dropped_total", "Replicas dropped because they were too slow.", dropped_slow),
+            ("refused_total", "Connections refused or cut off, and wrong passwords.", refused),
+            ("connections_total", "Connections so far.", connections),
+        ]
+    }
+}
+
 /// Adds to a counter.
 pub fn count(counter: &Cell<u64>, more: u64) {
     counter.set(counter.get().wrapping_add(more));

@@ -5,7 +5,8 @@ use crate::config::{Config, May};
 use crate::connection::{ANSWERS, Connection};
 use crate::counters::count;
 use crate::descriptors::ran_out;
-use crate::handshake::{RELAY, ReplicationId};
+use crate::handshake::RELAY;
+use crate::history::ReplicationId;
 use crate::relay::Relay;
 use crate::resp::{self, Limits, RespError, write_bulk, write_error};
 use crate::serving::{self, Introduction, Wanted};
@@ -349,7 +350,11 @@ impl Session {
                             return serving::serve_file(&self.relay, self.connection, self.introduction)
                                 .await;
                         }
-                        Next::Wait { replicas, most } => self.wait(replicas, most).await?,
+                        Next::Wait { replicas, most } => {
+                            // Who sent other commands before it waits for their answers no longer than without it.
+                            self.write_in_time().await?;
+                            self.wait(replicas, most).await?;
+                        }
                         Next::Follow { master } => self.follow(master).await,
                     }
                     continue;

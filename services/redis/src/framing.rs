@@ -40,15 +40,15 @@ pub enum FramingError {
 }
 
 /// What a piece of the stream brought.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StreamProgress {
     /// Bytes of the piece after which no command or transaction is open, the last such place.
     pub boundary: Option<usize>,
     /// Commands that ended in the piece.
     pub commands: u64,
-    /// Where the master asked for an acknowledgement (`REPLCONF GETACK`): the bytes before the
+    /// Where the master asked for an acknowledgement (`REPLCONF GETACK`): the bytes before each
     /// request since the framer began.
-    pub asks_acknowledgement: Option<u64>,
+    pub questions: Vec<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,11 +108,6 @@ impl Framer {
         }
     }
 
-    /// Whether no command and no transaction is open.
-    pub fn at_boundary(&self) -> bool {
-        self.state == State::Start && !self.in_transaction
-    }
-
     fn word(&self, index: usize, expected: &[u8]) -> bool {
         self.lengths[index] == expected.len() as u64
             && self.words[index][..expected.len()].eq_ignore_ascii_case(expected)
@@ -125,7 +120,7 @@ impl Framer {
             1 if self.word(0, b"MULTI") => self.in_transaction = true,
             1 if self.word(0, b"EXEC") || self.word(0, b"DISCARD") => self.in_transaction = false,
             3 if self.word(0, b"REPLCONF") && self.word(1, b"GETACK") => {
-                progress.asks_acknowledgement = Some(self.began);
+                progress.questions.push(self.began);
             }
             _ => {}
         }
@@ -298,24 +293,25 @@ mod tests {
         let mut framer = Framer::new();
         let all = [before.clone(), open.clone()].concat();
         assert_eq!(framer.feed(&all).unwrap().boundary, Some(before.len()));
-        assert!(!framer.at_boundary());
         let progress = framer.feed(&closed).unwrap();
         assert_eq!((progress.boundary, progress.commands), (Some(closed.len()), 1));
-        assert!(framer.at_boundary());
     }
 
     #[test]
     fn requests_for_acknowledgement_are_seen() {
-        let asks = |command: &[&str]| Framer::new().feed(&stream(&[command])).unwrap().asks_acknowledgement;
-        assert_eq!(asks(&["REPLCONF", "GETACK", "*"]), Some(0));
-        assert_eq!(asks(&["replconf", "getack", "*"]), Some(0));
-        assert_eq!(asks(&["REPLCONF", "GETACKS", "*"]), None);
-        assert_eq!(asks(&["SET", "REPLCONF", "GETACK"]), None);
-        let before = stream(&[&["SET", "a", "b"]]);
+        let asks = |command: &[&str]| Framer::new().feed(&stream(&[command])).unwrap().questions;
+        assert_eq!(asks(&["REPLCONF", "GETACK", "*"]), [0]);
+        assert_eq!(asks(&["replconf", "getack", "*"]), [0]);
+        assert!(asks(&["REPLCONF", "GETACKS", "*"]).is_empty());
+        assert!(asks(&["SET", "REPLCONF", "GETACK"]).is_empty());
+        let before = stream(&[&["SET", "a", "b"]]).len() as u64;
         let both = stream(&[&["SET", "a", "b"], &["REPLCONF", "GETACK", "*"]]);
         let mut framer = Framer::new();
         framer.feed(&both[..40]).unwrap();
-        assert_eq!(framer.feed(&both[40..]).unwrap().asks_acknowledgement, Some(before.len() as u64));
+        assert_eq!(framer.feed(&both[40..]).unwrap().questions, [before]);
+        // Each of those that come in one piece is one: who waits at the first does not wait for what the last is about.
+        let again = both.len() as u64;
+        assert_eq!(framer.feed(&both.repeat(2)).unwrap().questions, [again + before, 2 * again + before]);
     }
 
     #[test]

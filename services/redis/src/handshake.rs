@@ -4,57 +4,18 @@
 //! describes it: PING, AUTH, REPLCONF listening-port, ip-address, capa and version, then PSYNC.
 
 use crate::config::Master;
-use crate::history::{History, ServerIdentity};
+use crate::history::{History, NoReplicationId, ReplicationId, ServerIdentity};
 use crate::names;
 use crate::payload::PayloadError;
 use crate::resp::{self, Limits, RespError, Value};
 use crate::tls::{Connector, Stream};
-use std::fmt;
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
-use std::str::FromStr;
 use std::time::Duration;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf};
 use tokio::time::timeout;
-
-/// The name of a history of writes: 40 hexadecimal digits.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ReplicationId([u8; 40]);
-
-impl ReplicationId {
-    /// The name that no history has; a server without a second history shows it.
-    pub const NONE: ReplicationId = ReplicationId([b'0'; 40]);
-}
-
-impl FromStr for ReplicationId {
-    type Err = HandshakeError;
-
-    fn from_str(text: &str) -> Result<ReplicationId, HandshakeError> {
-        text.as_bytes()
-            .try_into()
-            .ok()
-            .filter(|digits: &[u8; 40]| digits.iter().all(u8::is_ascii_hexdigit))
-            .map(ReplicationId)
-            .ok_or_else(|| HandshakeError::Reply {
-                step: "replication id",
-                reply: text.chars().take(80).collect(),
-            })
-    }
-}
-
-impl fmt::Display for ReplicationId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&String::from_utf8_lossy(&self.0))
-    }
-}
-
-impl fmt::Debug for ReplicationId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
 
 /// Why there is no stream.
 #[derive(Debug, Error)]
@@ -84,6 +45,9 @@ pub enum HandshakeError {
         /// What the master said.
         reply: String,
     },
+    /// A name of a history that is none.
+    #[error("{0}; is this a Redis or Valkey server?")]
+    Id(#[from] NoReplicationId),
     /// The peer closed or was silent.
     #[error("the master was silent for {0:?}")]
     Silent(Duration),

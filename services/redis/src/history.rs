@@ -1,7 +1,48 @@
 //! What a master says of itself before it is followed: its history, the one that it went on from, and whether it
 //! refuses writes while no replica lives. It is the text of INFO, which a user without `+info` does not get.
 
-use crate::handshake::ReplicationId;
+use std::fmt;
+use std::str::FromStr;
+use thiserror::Error;
+
+/// The name of a history of writes: 40 hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ReplicationId([u8; 40]);
+
+impl ReplicationId {
+    /// The name that no history has; a server without a second history shows it.
+    pub const NONE: ReplicationId = ReplicationId([b'0'; 40]);
+}
+
+impl FromStr for ReplicationId {
+    type Err = NoReplicationId;
+
+    fn from_str(text: &str) -> Result<ReplicationId, NoReplicationId> {
+        text.as_bytes()
+            .try_into()
+            .ok()
+            .filter(|digits: &[u8; 40]| digits.iter().all(u8::is_ascii_hexdigit))
+            .map(ReplicationId)
+            .ok_or_else(|| NoReplicationId(text.chars().take(80).collect()))
+    }
+}
+
+impl fmt::Display for ReplicationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&String::from_utf8_lossy(&self.0))
+    }
+}
+
+impl fmt::Debug for ReplicationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// What is no name of a history.
+#[derive(Debug, Error)]
+#[error("the replication id is `{0}`, and not 40 hexadecimal digits")]
+pub struct NoReplicationId(String);
 
 /// The answer to INFO replication.
 #[derive(Clone, Debug, PartialEq, Eq)]

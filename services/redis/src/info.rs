@@ -138,7 +138,7 @@ fn replication(relay: &Relay, text: &mut String) {
             replica.lived.get().unwrap_or_else(|| replica.heard.get()).elapsed().as_secs()
         );
     }
-    let id = current.id.unwrap_or(crate::handshake::ReplicationId::NONE);
+    let id = current.id.unwrap_or(crate::history::ReplicationId::NONE);
     let second_offset = if current.second_offset == 0 { -1 } else { current.second_offset as i64 };
     let _ = write!(
         text,
@@ -178,7 +178,7 @@ pub fn role(relay: &Relay) -> Vec<u8> {
 mod tests {
     use super::*;
     use crate::config::{Acknowledge, Config};
-    use crate::handshake::ReplicationId;
+    use crate::history::ReplicationId;
 
     const ID: &str = "0123456789abcdef0123456789abcdef01234567";
 

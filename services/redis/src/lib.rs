@@ -6,8 +6,8 @@
 //! - [`shard`]: shares of a cluster by capacity, live migration of slots, and clients.
 //!
 //! Where to look: [`process`] starts and ends a relay. [`upstream`] is the side of the master, [`downstream`] and
-//! [`serving`] that of replicas; both meet in [`relay::Relay`]. A client
-//! that wants a file of now has it fetched by [`upstream`]. What they exchange is read by [`resp`], [`framing`] and
+//! [`serving`] that of replicas; both meet in [`relay::Relay`], but for the file that a client wants of this moment, which
+//! [`serving`] has fetched by [`upstream`]. What they exchange is read by [`resp`], [`framing`] and
 //! [`payload`], which do no input or output and keep within bounds whatever a peer sends.
 //!
 //! Not supported: serving reads, replication filters but for functions alone, and the second channel for files that
@@ -40,3 +40,43 @@ pub mod spool;
 pub mod state;
 pub mod tls;
 pub mod upstream;
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    /// Files are drawn from the top to the bottom, and use nothing above them.
+    #[test]
+    fn files_use_what_the_map_draws_below_them() {
+        let map = include_str!("../../../ARCHITECTURE.md");
+        let (_, map) = map.split_once("`services/redis/src/lib.rs` has the test.\n\n```\n").unwrap();
+        let (map, _) = map.split_once("\n```").unwrap();
+        let files = |line: &'static str| line.split_whitespace().filter_map(|word| word.strip_suffix(".rs"));
+        let lines: Vec<Vec<&str>> = map.lines().map(|line| files(line).collect()).collect();
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        for (at, file) in
+            lines.iter().enumerate().flat_map(|(at, files)| files.iter().map(move |file| (at, file)))
+        {
+            let text = std::fs::read_to_string(folder.join(format!("{file}.rs"))).unwrap();
+            let code = text.split("#[cfg(test)]").next().unwrap();
+            let groups = code.split("use crate::{").skip(1).flat_map(|rest| rest.split('}').next());
+            let single = code.split("crate::").skip(1).flat_map(|rest| rest.split([':', ';', ' ']).next());
+            let used: Vec<&str> =
+                groups.flat_map(|group| group.split(',')).map(str::trim).chain(single).collect();
+            for above in lines[..at].iter().flatten() {
+                assert!(!used.contains(above), "{file}.rs uses {above}.rs, which stands above it");
+            }
+        }
+        let mut drawn: Vec<&str> = lines.concat();
+        let mut here: Vec<String> = std::fs::read_dir(folder)
+            .unwrap()
+            .filter_map(|entry| {
+                entry.unwrap().file_name().into_string().unwrap().strip_suffix(".rs").map(str::to_string)
+            })
+            .filter(|file| file != "lib")
+            .collect();
+        drawn.sort_unstable();
+        here.sort_unstable();
+        assert_eq!(here, drawn, "every file is on the map");
+    }
+}

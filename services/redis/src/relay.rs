@@ -7,7 +7,7 @@
 use crate::backlog::Backlog;
 use crate::config::{CheckedConfig, Config, ConfigError, May};
 use crate::counters::{Counters, count};
-use crate::handshake::ReplicationId;
+use crate::history::ReplicationId;
 use crate::history::ServerIdentity;
 use crate::questions::Questions;
 use crate::replica::{Phase, Replica};

@@ -2,7 +2,7 @@
 
 use crate::backlog::Backlog;
 use crate::counters::{Counters, count};
-use crate::handshake::ReplicationId;
+use crate::history::ReplicationId;
 use std::cell::{Cell, RefCell};
 use std::io::Write;
 use std::net::TcpStream;

@@ -2,7 +2,7 @@
 
 use crate::connection::Connection;
 use crate::counters::count;
-use crate::handshake::ReplicationId;
+use crate::history::ReplicationId;
 use crate::log;
 use crate::payload::{Form, RdbFormat};
 use crate::relay::{FAILURES, Failures, LinkState, OwnAsk, Relay, SyncAnswer};
@@ -10,14 +10,15 @@ use crate::replica::{Dropped, Phase, Replica};
 use crate::resp::{self, Limits, write_error};
 use crate::spool::{Spool, Stage};
 use crate::upstream;
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::io;
+use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use tokio::task::spawn_local;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 
 /// How long a replica that is ahead of the relay waits before it gets a file instead.
 const AHEAD: Duration = Duration::from_secs(5);
@@ -332,10 +333,8 @@ impl Serving<'_> {
                     self.replica.phase.set(Phase::Loading);
                     let mut stage = spool.watch();
                     while self.waits_for_format(&spool) && stage.borrow_and_update().0 == Stage::Receiving {
-                        tokio::select! {
-                            _ = stage.changed() => {}
-                            _ = ticks.tick() => self.blank(connection).await?,
-                            () = self.replica.wake.notified() => return Ok(None),
+                        if !self.waits_for(stage.changed(), connection, &mut ticks).await? {
+                            return Ok(None);
                         }
                     }
                     if stage.borrow().0 != Stage::Failed {
@@ -361,6 +360,37 @@ impl Serving<'_> {
                     // It was dropped in the moment in which the file that it was to get failed.
                     self.replica.dropped.set(None);
                 }
+            }
+        }
+    }
+
+    /// Waits for the next of a file that it is to get, for which it is the relay that has it wait: meanwhile the relay shows
+    /// each second that it is alive, and hears what it says. Whether it may go on, and is not dropped.
+    async fn waits_for<T>(
+        &mut self,
+        next: impl Future<Output = T>,
+        connection: &mut Connection,
+        ticks: &mut Interval,
+    ) -> io::Result<bool> {
+        let mut next = pin!(next);
+        loop {
+            tokio::select! {
+                _ = &mut next => {
+                    self.replica.heard.set(Instant::now());
+                    return Ok(true);
+                }
+                _ = ticks.tick() => {
+                    self.blank(connection).await?;
+                    self.replica.heard.set(Instant::now());
+                }
+                // One that is gone is one less to receive the file for.
+                read = connection.read() => {
+                    if read? == 0 {
+                        return Err(io::ErrorKind::UnexpectedEof.into());
+                    }
+                    self.listen(connection)?;
+                }
+                () = self.replica.wake.notified() => return Ok(false),
             }
         }
     }
@@ -441,20 +471,9 @@ impl Serving<'_> {
                     return self.cut();
                 }
                 Some(form) => break form,
-                None => tokio::select! {
-                    _ = stage.changed() => {}
-                    _ = ticks.tick() => self.blank(connection).await?,
-                    // One that is gone is one less to receive the file for.
-                    read = connection.read() => {
-                        if read? == 0 {
-                            return Err(io::ErrorKind::UnexpectedEof.into());
-                        }
-                        self.listen(connection)?;
-                    }
-                    () = self.replica.wake.notified() => return self.cut(),
-                },
+                None if self.waits_for(stage.changed(), connection, &mut ticks).await? => {}
+                None => return self.cut(),
             }
-            self.replica.heard.set(Instant::now());
         };
         let mark = match form {
             Form::Mark(mark) if self.introduction.mark && spool.stage().0 == Stage::Receiving => Some(mark),
@@ -476,10 +495,8 @@ impl Serving<'_> {
             (None, Form::Mark(_)) => {
                 // The length is known when the file is complete.
                 while stage.borrow_and_update().0 == Stage::Receiving {
-                    tokio::select! {
-                        _ = stage.changed() => {}
-                        _ = ticks.tick() => self.blank(connection).await?,
-                        () = self.replica.wake.notified() => return self.cut(),
+                    if !self.waits_for(stage.changed(), connection, &mut ticks).await? {
+                        return self.cut();
                     }
                 }
                 if spool.stage().0 == Stage::Failed {

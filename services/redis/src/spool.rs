@@ -5,7 +5,7 @@
 //! run on other threads; a slow disk delays those who wait for it and nobody else.
 
 use crate::backlog::StreamBlock;
-use crate::handshake::ReplicationId;
+use crate::history::ReplicationId;
 use crate::payload::{Form, RdbFormat};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;

@@ -2,7 +2,7 @@
 //! partially, the master that REPLICAOF pointed it at, and the histories that it left, so that it does not go back to one
 //! of these.
 
-use crate::handshake::ReplicationId;
+use crate::history::ReplicationId;
 use offpath_terminal::output::replace;
 use std::fs::File;
 use std::io::{self, Read};

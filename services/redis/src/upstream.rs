@@ -3,8 +3,9 @@
 
 use crate::counters::count;
 use crate::framing::{Framer, FramingError};
-use crate::handshake::{HandshakeError, MasterLink, Psync, ReplicationId};
+use crate::handshake::{HandshakeError, MasterLink, Psync};
 use crate::history::History;
+use crate::history::ReplicationId;
 use crate::log;
 use crate::payload::{self, Body, Form, RdbFormat};
 use crate::questions::Questions;
@@ -603,7 +604,7 @@ fn take_in(relay: &Relay, framer: &mut Framer, base: u64) -> Result<bool, LinkEr
     if let Some(at) = progress.boundary {
         current.boundary = from + at as u64;
     }
-    if let Some(before) = progress.asks_acknowledgement {
+    for before in &progress.questions {
         // Replicas acknowledge what lies before the request itself.
         let at = (base + before).saturating_sub(1);
         current.asked.ask(at);
@@ -615,7 +616,7 @@ fn take_in(relay: &Relay, framer: &mut Framer, base: u64) -> Result<bool, LinkEr
     let published = current.backlog.published();
     drop(current);
     let has_left = visible <= published || relay.publish(visible);
-    if progress.asks_acknowledgement.is_some() {
+    if !progress.questions.is_empty() {
         relay.tell_master();
     }
     Ok(has_left)
@@ -642,6 +643,8 @@ async fn stream(
     }
     let mut ticks = interval(Duration::from_secs(1));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut silences = interval(Duration::from_secs(1));
+    silences.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut ending = relay.ending.subscribe();
     let allowed = Notify::new();
     let mut watched = pin!(watch(relay, follows_file.then_some(base), &allowed));
@@ -657,6 +660,36 @@ async fn stream(
         });
         tokio::select! {
             biased;
+            () = relay.acknowledge.notified() => {
+                // A replica that has left wakes the link too.
+                if relay.is_alone() {
+                    return Err(LinkError::Alone);
+                }
+                out.acknowledge(relay);
+            }
+            _ = ticks.tick() => {
+                if relay.is_alone() {
+                    return Err(LinkError::Alone);
+                }
+                if relay.settings().config.acknowledge.quorum().is_none() {
+                    // Nobody's word is waited for.
+                    out.acknowledge(relay);
+                }
+            }
+            () = allowed.notified() => {
+                let current = relay.current.borrow();
+                if follows_file && current.backlog.end() == base {
+                    // The first one came before the master had noted the end of its file, and replicas that say
+                    // nothing are followed by no other. One that counts its replicas hears those that it counts.
+                    relay.replicated(&current).write(&mut out.bytes);
+                }
+            }
+            never = &mut watched => match never {},
+            _ = ending.wait_for(|ending| *ending) => {
+                // The last acknowledgement follows what replicas say while they take the rest.
+                return last_words(relay, &mut link, &mut out).await;
+            }
+            // Where the master is quicker than the relay there is always more to read, so this comes after what has its time.
             count = read => {
                 if count? == 0 {
                     return Err(io::Error::new(
@@ -675,38 +708,12 @@ async fn stream(
                 }
                 gather(relay, bytes);
             }
-            () = relay.acknowledge.notified() => {
-                // A replica that has left wakes the link too.
-                if relay.is_alone() {
-                    return Err(LinkError::Alone);
-                }
-                out.acknowledge(relay);
-            }
-            _ = ticks.tick() => {
-                if relay.is_alone() {
-                    return Err(LinkError::Alone);
-                }
-                if relay.settings().config.acknowledge.quorum().is_none() {
-                    // Nobody's word is waited for.
-                    out.acknowledge(relay);
-                }
+            // Behind what there is to read: a relay that stood still has not heard that yet.
+            _ = silences.tick() => {
                 let silent = relay.current.borrow().heard.elapsed();
                 if silent > relay.settings().checked.timeout {
                     return Err(HandshakeError::Silent(silent).into());
                 }
-            }
-            () = allowed.notified() => {
-                let current = relay.current.borrow();
-                if follows_file && current.backlog.end() == base {
-                    // The first one came before the master had noted the end of its file, and replicas that say
-                    // nothing are followed by no other. One that counts its replicas hears those that it counts.
-                    relay.replicated(&current).write(&mut out.bytes);
-                }
-            }
-            never = &mut watched => match never {},
-            _ = ending.wait_for(|ending| *ending) => {
-                // The last acknowledgement follows what replicas say while they take the rest.
-                return last_words(relay, &mut link, &mut out).await;
             }
         }
     }

@@ -605,6 +605,118 @@ fn nothing_is_acknowledged_that_no_replica_has() {
     assert_same(&master, &[&replica]);
 }
 
+/// A relay that its master never lets wait says what its replicas have all the same, or the master would take none for alive.
+#[test]
+fn a_relay_that_is_never_without_work_still_says_what_its_replicas_have() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let relay = Relay::start_alone(&listener.local_addr().unwrap().to_string(), "");
+    let (mut link, _) = listener.accept().unwrap();
+    let ends = Instant::now() + Duration::from_secs(6);
+    let mut link_in = link.try_clone().unwrap();
+    let (mut seen, mut piece) = (Vec::new(), [0; 4096]);
+    let mut replicas = Vec::new();
+    // The relay follows for its replicas, so these come first.
+    for _ in 0..12 {
+        let at = relay.address();
+        replicas.push(thread::spawn(move || {
+            let mut replica = TcpStream::connect(at).unwrap();
+            replica
+                .write_all(b"REPLCONF listening-port 7001 capa eof capa psync2\r\nPSYNC ? -1\r\n")
+                .unwrap();
+            let (mut piece, mut head, mut taken) = (vec![0; 1 << 20], Vec::new(), None);
+            let mut said = Instant::now();
+            while let Ok(count @ 1..) = replica.read(&mut piece) {
+                taken = match taken {
+                    None => {
+                        head.extend_from_slice(&piece[..count]);
+                        let file = b"REDIS0011";
+                        let begins = head.windows(file.len()).position(|window| window == file);
+                        begins.map(|at| head.len() - at - file.len())
+                    }
+                    Some(taken) => Some(taken + count),
+                };
+                if let Some(taken) = taken.filter(|_| said.elapsed() >= Duration::from_millis(200)) {
+                    said = Instant::now();
+                    let _ = replica.write_all(format!("REPLCONF ACK {taken}\r\n").as_bytes());
+                }
+            }
+        }));
+    }
+    while let Ok(count @ 1..) = link.read(&mut piece) {
+        seen.extend_from_slice(&piece[..count]);
+        if String::from_utf8_lossy(&seen).contains("PSYNC") {
+            break;
+        }
+        let _ = link.write_all(b"+PONG\r\n");
+    }
+    link.write_all([PLAYED, "REDIS0011"].concat().as_bytes()).unwrap();
+    let command = format!("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$100000\r\n{}\r\n", "v".repeat(100_000));
+    let flood = thread::spawn(move || {
+        let mut sent = 0;
+        while Instant::now() < ends && link.write_all(command.as_bytes()).is_ok() {
+            sent += command.len();
+        }
+        sent
+    });
+    let (mut words, mut last, mut longest) = (0, Instant::now(), Duration::ZERO);
+    link_in.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    while Instant::now() < ends {
+        let count = link_in.read(&mut piece).unwrap();
+        assert!(count > 0, "{}", relay.log());
+        if String::from_utf8_lossy(&piece[..count]).contains("ACK") {
+            (words, longest, last) = (words + 1, longest.max(last.elapsed()), Instant::now());
+        }
+    }
+    // As much as its replicas say five times a second; a master with `min-replicas-max-lag 2` is content with less.
+    assert!(longest < Duration::from_secs(2), "{longest:?} without one of {words} words");
+    drop(relay);
+    assert!(flood.join().unwrap() > 100 << 20);
+    for replica in replicas {
+        replica.join().unwrap();
+    }
+}
+
+/// Who is made to wait for the whole file, since it takes none of unknown length, is not taken for gone meanwhile.
+#[test]
+fn a_replica_that_waits_for_a_whole_file_is_not_silent() {
+    let Some(program) = redis() else { return };
+    let master = Server::start(&program, &["--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "0"]);
+    // The file takes 20 ms for each key, and is sent as it is written: keys that come one by one are no silence.
+    let value = "v".repeat(40_000);
+    for key in 0..200 {
+        master.client().ask(&["SET", &key.to_string(), &value]).unwrap();
+    }
+    for (name, value) in [("rdbcompression", "no"), ("rdb-key-save-delay", "20000")] {
+        master.client().ask(&["CONFIG", "SET", name, value]).unwrap();
+    }
+    let relay = Relay::start(&master.address(), "[limits]\ntimeout = '2s'\n");
+    let (mut replica, answer) = play_replica(&relay, None);
+    assert!(answer.starts_with("+FULLRESYNC"), "{answer}");
+    let (began, mut line) = (Instant::now(), String::new());
+    while line.trim().is_empty() {
+        line.clear();
+        assert!(replica.read_line(&mut line).unwrap() > 0, "after {:?}: {}", began.elapsed(), relay.log());
+    }
+    assert!(began.elapsed() > Duration::from_secs(3), "it waited for longer than the timeout");
+    assert!(line.strip_prefix('$').is_some_and(|length| length.trim().parse::<u64>().is_ok()), "{line}");
+}
+
+#[test]
+fn what_was_asked_before_wait_is_answered_before_it_ends() {
+    let relay = Relay::start_alone(&play_master(PLAYED.into()), "");
+    let mut client = TcpStream::connect(relay.address()).unwrap();
+    client.set_read_timeout(Some(SILENCE)).unwrap();
+    let began = Instant::now();
+    client.write_all(b"PING\r\nWAIT 1 3000\r\n").unwrap();
+    let mut client = BufReader::new(client);
+    let mut line = String::new();
+    client.read_line(&mut line).unwrap();
+    assert!(line == "+PONG\r\n" && began.elapsed() < Duration::from_secs(2), "{line} {:?}", began.elapsed());
+    line.clear();
+    client.read_line(&mut line).unwrap();
+    assert_eq!(line, ":0\r\n");
+}
+
 /// Of servers that are older than 7.2 and have no WAITAOF, the relay passes on nothing of it.
 #[test]
 fn waitaof_is_answered_for_replicas_that_have_it_on_disk() {

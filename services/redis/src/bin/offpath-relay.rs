@@ -7,7 +7,7 @@ use offpath_redis::descriptors;
 use offpath_redis::process;
 use offpath_redis::relay::{Relay, RelayError};
 use offpath_terminal::failure::{BAD_INPUT, Failure};
-use offpath_terminal::output::{OutputOptions, emit, tell};
+use offpath_terminal::output::{Color, emit, tell};
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -34,8 +34,9 @@ times at 50, on a machine that did nothing else (docs/performance.md).";
 #[derive(Clone, Parser, Debug)]
 #[command(name = "offpath-relay", version, after_help = EXAMPLES, max_term_width = 100)]
 struct Options {
-    #[command(flatten)]
-    output: OutputOptions,
+    /// When to use colour; it is never the only cue
+    #[arg(long, value_enum, default_value_t)]
+    color: Color,
     /// The configuration file; what is given beside it counts more
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -176,9 +177,5 @@ fn main() -> ExitCode {
     if let Err(error) = process::hold_hangups() {
         tell(&format!("SIGHUP ends this relay until it has started: {error}"));
     }
-    offpath_terminal::program(
-        "offpath-relay",
-        |options: &Options| options.output.color,
-        |options| run(&options),
-    )
+    offpath_terminal::program("offpath-relay", |options: &Options| options.color, |options| run(&options))
 }
