@@ -4,15 +4,17 @@
 //! `min-replicas-to-write` counts. The relay says either for its replicas alone: an acknowledgement leaves when as
 //! many replicas as the quorum has were heard since the last one, and never by the clock.
 
-use crate::relay::{Current, Relay};
+use crate::relay::{Current, LinkState, Relay};
 use crate::replica::{Phase, Replica};
 use crate::resp;
 use std::time::{Duration, Instant};
 
 /// Acknowledgements that the master did not ask for are this far apart at least, however many replicas speak.
 const APART: Duration = Duration::from_millis(500);
+/// How much later than that one that lives may be heard.
+const LATE: Duration = Duration::from_millis(300);
 /// For how long a replica that was heard is taken to live, where the master has asked: replicas speak every second.
-const LIVES: Duration = Duration::from_secs(1);
+pub const LIVES: Duration = Duration::from_secs(1);
 
 /// One acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,8 +92,12 @@ impl Relay {
             return None;
         }
         let known = self.replicated(&current);
-        current.acknowledged = known.offset;
+        let is_more = known.offset > current.acknowledged || known.fsynced > current.acknowledged_fsync;
+        (current.acknowledged, current.acknowledged_fsync) = (known.offset, known.fsynced);
         current.told_at = Instant::now();
+        if is_more {
+            current.raised_at = Some(current.told_at);
+        }
         current.asked.answer(Some(known.offset));
         current.asked_fsync.answer(known.fsynced);
         Some(known)
@@ -107,6 +113,28 @@ impl Relay {
             offset: nth_largest(online().map(|replica| replica.acknowledged.get()), wanted).unwrap_or(0),
             fsynced: nth_largest(online().filter_map(|replica| replica.fsynced.get()), wanted),
         }
+    }
+
+    /// Whether the master was told more than the replicas that are left have. It takes no acknowledgement back, and would have
+    /// WAIT and its own shutdown count who is gone, so that the link has to begin anew. One that has not spoken since may
+    /// have all of it, and has a second to say so.
+    pub fn stands_for_less(&self) -> bool {
+        let Some(wanted) = self.settings().config.acknowledge.quorum() else { return false };
+        let current = self.current.borrow();
+        let Some(raised) = current.raised_at.filter(|_| current.link == LinkState::Up) else { return false };
+        let here = || {
+            let replicas = current.replicas.values();
+            replicas.filter(|replica| replica.acknowledges && replica.dropped.get().is_none())
+        };
+        let may_have = |replica: &Replica| {
+            let spoke = replica.lived.get().or(replica.joined.get());
+            spoke.is_some_and(|spoke| spoke <= raised && spoke.elapsed() <= LIVES + LATE)
+        };
+        let offset = current.acknowledged;
+        let have = here().filter(|replica| replica.acknowledged.get() >= offset || may_have(replica));
+        let fsync = current.acknowledged_fsync;
+        let on_disk = here().filter(|replica| replica.fsynced.get() >= fsync || may_have(replica));
+        have.count() < wanted || fsync.is_some() && on_disk.count() < wanted
     }
 
     /// The replicas that have acknowledged `offset`.
@@ -130,7 +158,9 @@ impl Relay {
         if strict {
             replicas.filter(|replica| lives(replica) && !current.is_failing(replica)).count() >= wanted
         } else {
-            replicas.count() > 0
+            // One that comes back in time finds the stream where it left it.
+            let linger = self.settings().checked.linger;
+            replicas.count() > 0 || current.left.is_some_and(|left| left.elapsed() < linger)
         }
     }
 }
@@ -140,7 +170,7 @@ mod tests {
     use super::*;
     use crate::config::{Acknowledge, Config};
     use crate::relay::tests::{replica, replica_that, take};
-    use crate::relay::{FAILURES, Failures, LinkState};
+    use crate::relay::{FAILURES, Failures, LinkState, NoFile};
     use std::rc::Rc;
 
     fn relay(acknowledge: Acknowledge) -> Rc<Relay> {
@@ -280,19 +310,27 @@ mod tests {
     }
 
     #[test]
-    fn who_needs_a_file_that_there_is_no_room_for_is_no_reason_for_a_strict_master() {
+    fn who_needs_a_file_that_does_not_come_is_no_reason_for_a_strict_master() {
         let relay = relay(Acknowledge::replicas(1));
         let id = "a".repeat(40).parse().expect("an id");
         relay.restart(id, 0);
         replica(&relay, 1, Phase::Waiting);
         assert!(relay.has_reason_to_follow(true));
-        let full = |at| relay.current.borrow_mut().no_room = at;
-        full(Some(Instant::now()));
+        let fails = |count, last| {
+            let failures = Failures { count, last };
+            relay.current.borrow_mut().no_file = Some(NoFile { failures, why: "of this test".into() });
+        };
+        fails(FAILURES - 1, Instant::now());
+        assert!(relay.has_reason_to_follow(true), "the next may come whole");
+        fails(FAILURES, Instant::now());
         assert!(!relay.has_reason_to_follow(true));
         assert!(relay.has_reason_to_follow(false), "any other master loses nothing by it");
-        full(Instant::now().checked_sub(Duration::from_secs(61)));
+        fails(
+            FAILURES,
+            Instant::now().checked_sub(Duration::from_secs(61)).expect("the machine is up for longer"),
+        );
         assert!(relay.has_reason_to_follow(true), "there may be room by now");
-        full(Some(Instant::now()));
+        fails(FAILURES, Instant::now());
         // One that goes on from where it was needs no file.
         replica_that(&relay, 2, Phase::Online, true).lived.set(Some(Instant::now()));
         assert!(relay.has_reason_to_follow(true));
@@ -323,6 +361,55 @@ mod tests {
         assert!(!relay.is_alone(), "it is not left at once");
         set(LinkState::Synchronising, true);
         assert!(relay.is_alone());
+    }
+
+    #[test]
+    fn what_a_replica_had_that_is_gone_is_taken_back() {
+        let relay = relay(Acknowledge::replicas(1));
+        take(&relay, 100, 101);
+        relay.current.borrow_mut().link = LinkState::Up;
+        let [first, second] = [1, 2].map(|number| replica(&relay, number, Phase::Online));
+        let ago = |seconds| Instant::now().checked_sub(Duration::from_secs(seconds)).expect("up for longer");
+        relay.acknowledged(&second, 40, None);
+        relay.acknowledged(&first, 90, Some(80));
+        assert_eq!(told(&relay), Some(90));
+        assert!(!relay.stands_for_less());
+        first.drop_for("of this test");
+        assert!(!relay.stands_for_less(), "the second may have it and has not said so yet");
+        second.lived.set(Some(ago(2)));
+        assert!(relay.stands_for_less(), "it says nothing");
+        relay.acknowledged(&second, 89, None);
+        assert!(relay.stands_for_less(), "it has said that it has less");
+        relay.acknowledged(&second, 90, None);
+        assert!(relay.stands_for_less(), "and nothing of a disk");
+        relay.acknowledged(&second, 90, Some(80));
+        assert!(!relay.stands_for_less());
+        // One that loads again has what it had.
+        second.phase.set(Phase::Loading);
+        assert!(!relay.stands_for_less());
+        second.drop_for("of this test");
+        assert!(relay.stands_for_less());
+        relay.current.borrow_mut().link = LinkState::Down;
+        assert!(!relay.stands_for_less(), "nobody counts it");
+    }
+
+    /// The word of one that is gone is the last that the master has, and says nothing of one that hangs.
+    #[test]
+    fn who_hangs_stands_for_nobody_once_another_has_left() {
+        let relay = relay(Acknowledge::replicas(1));
+        {
+            let mut current = relay.current.borrow_mut();
+            (current.link, current.needs_replicas) = (LinkState::Up, true);
+        }
+        let ago = |seconds| Instant::now().checked_sub(Duration::from_secs(seconds)).expect("up for longer");
+        let one = replica(&relay, 1, Phase::Online);
+        assert!(!relay.is_alone(), "it has yet to speak");
+        one.lived.set(Some(ago(14)));
+        assert!(!relay.is_alone(), "the master sees that by itself");
+        relay.current.borrow_mut().left = Some(Instant::now());
+        assert!(relay.is_alone());
+        one.lived.set(Some(ago(1)));
+        assert!(!relay.is_alone());
     }
 
     #[test]

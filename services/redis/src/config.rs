@@ -2,6 +2,7 @@
 
 use offpath_quantity::{Bytes, Time};
 use serde::Deserialize;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use thiserror::Error;
@@ -409,6 +410,9 @@ fn address(key: &str, text: &str, least: u16) -> Result<(), ConfigError> {
 }
 
 /// The password that a pair of keys gives.
+/// Bytes of a file that a password is looked for in.
+const PASSWORD: u64 = 64 << 10;
+
 fn password(
     key: &str,
     inline: &Option<String>,
@@ -424,12 +428,24 @@ fn password(
         }
         (Some(password), None) => password.clone(),
         (None, Some(path)) => {
-            let text = std::fs::read_to_string(path)
-                .map_err(|cause| ConfigError::File { path: path.clone(), cause })?;
+            let read = || {
+                let mut text = String::new();
+                std::fs::File::open(path)?.take(PASSWORD).read_to_string(&mut text)?;
+                Ok(text)
+            };
+            let text = read().map_err(|cause| ConfigError::File { path: path.clone(), cause })?;
             text.lines().next().unwrap_or_default().to_string()
         }
         (None, None) => return Ok(None),
     };
+    if found.len() as u64 >= PASSWORD {
+        let path = file.as_deref().unwrap_or(Path::new("")).display();
+        return Err(refuse(
+            &format!("{key}.password_file"),
+            path,
+            "its first line has to be a line of less than 64 KiB",
+        ));
+    }
     if found.is_empty() {
         return Err(refuse(&format!("{key}.password"), "", "an empty password protects nothing; set one"));
     }
@@ -487,6 +503,19 @@ impl Config {
             let reason = "replicas connect there; choose another port";
             return Err(refuse("metrics.address", &self.listen.address, reason));
         }
+        if self.metrics.address.as_ref() == Some(&self.master.address) {
+            let reason = "the server to relay listens there; choose another port";
+            return Err(refuse("metrics.address", &self.master.address, reason));
+        }
+        if self.spool.state_file.as_ref().is_some_and(|path| path.as_os_str().is_empty()) {
+            return Err(refuse("spool.state_file", "", "name a file, or leave the key out"));
+        }
+        if self.spool.directory.as_os_str().is_empty() {
+            return Err(refuse("spool.directory", "", "name a directory, or leave the key out"));
+        }
+        if self.listen.announce_port == Some(0) {
+            return Err(refuse("listen.announce_port", 0, "choose 1 to 65535, or leave the key out"));
+        }
         if let Some(version) = &self.master.announce_version
             && !version
                 .split('.')
@@ -508,6 +537,10 @@ impl Config {
             }
         }
         for (index, user) in self.user.iter().enumerate() {
+            if self.user[..index].iter().any(|one| one.name == user.name && one.password == user.password) {
+                let reason = "it is listed twice with one password; remove one of them";
+                return Err(refuse("user.name", &user.name, reason));
+            }
             if self.user[..index].iter().any(|one| one.name == user.name && one.may != user.may) {
                 let reason = "a user that is listed twice has two passwords, and `may` do the same with each; give both one `may`";
                 return Err(refuse("user.name", &user.name, reason));
@@ -560,7 +593,7 @@ impl Config {
             gather: duration("limits.gather", &limits.gather, Duration::ZERO, Duration::from_millis(100))?,
             drain: duration("limits.drain", &limits.drain, Duration::ZERO, day)?,
             linger: duration("limits.linger", &limits.linger, Duration::ZERO, day)?,
-            stream: bytes("spool.stream", &self.spool.stream, 0, 1 << 50)?,
+            stream: bytes("spool.stream", &self.spool.stream, 1 << 20, 1 << 50)?,
         })
     }
 
@@ -747,6 +780,14 @@ mod tests {
         assert!(refused(|config| config.limits.timeout = "0s".into()).contains("1s to"));
         assert!(refused(|config| config.master.address = "redis://h:1".into()).contains("HOST:PORT"));
         assert!(refused(|config| config.metrics.address = Some("h:2".into())).contains("another port"));
+        assert!(
+            refused(|config| config.metrics.address = Some("h:1".into())).contains("the server to relay")
+        );
+        assert!(refused(|config| config.spool.state_file = Some("".into())).contains("leave the key out"));
+        assert!(refused(|config| config.spool.directory = "".into()).contains("leave the key out"));
+        assert!(refused(|config| config.spool.stream = "0MiB".into()).contains("choose 1048576 B"));
+        assert!(refused(|config| config.listen.announce_port = Some(0)).contains("1 to 65535"));
+        assert!(refused(|config| config.master.password_file = Some("/dev/zero".into())).contains("a line"));
         assert!(refused(|config| config.master.announce_version = Some("nine".into())).contains("9.1.0"));
         let around = refused(|config| {
             (config.master.address, config.listen.address) = ("localhost:7".into(), "0.0.0.0:7".into());
@@ -757,14 +798,28 @@ mod tests {
         // Whoever shows one password of a user may not get what the other gives.
         let twice = |may: [May; 2]| {
             let mut config = Config::of("h:1", "h:2");
-            config.user = may
-                .map(|may| User { name: "u".into(), password: Some("p".into()), password_file: None, may })
-                .into();
+            let user = |(may, password): (May, &str)| User {
+                name: "u".into(),
+                password: Some(password.into()),
+                password_file: None,
+                may,
+            };
+            config.user = [(may[0], "p"), (may[1], "q")].map(user).into();
             config.check().map_err(|error| error.to_string())
         };
         for may in [[May::Replicate, May::Observe], [May::Observe, May::Replicate]] {
             assert!(twice(may).unwrap_err().contains("listed twice"));
         }
         twice([May::Observe; 2]).unwrap();
+        let same = refused(|config| {
+            let user = || User {
+                name: "u".into(),
+                password: Some("p".into()),
+                password_file: None,
+                may: May::Observe,
+            };
+            config.user = vec![user(), user()];
+        });
+        assert!(same.contains("listed twice with one password"), "{same}");
     }
 }

@@ -21,6 +21,8 @@ pub struct Counters {
     pub master_files: Cell<u64>,
     /// Files of the master that the spool had no room for.
     pub spool_failures: Cell<u64>,
+    /// Files of the master that did not come whole, for whatever reason.
+    pub file_failures: Cell<u64>,
     /// Times that the state could not be kept.
     pub state_failures: Cell<u64>,
     /// Partial ones.
@@ -52,6 +54,7 @@ impl Counters {
             master_full,
             master_files,
             spool_failures,
+            file_failures,
             state_failures,
             master_partial,
             replica_full,
@@ -70,6 +73,7 @@ impl Counters {
             ("master_full_total", "Full synchronisations with the master.", master_full),
             ("master_files_total", "Files that the master wrote for the relay.", master_files),
             ("spool_failures_total", "Files of the master that the spool had no room for.", spool_failures),
+            ("file_failures_total", "Files of the master that did not come whole.", file_failures),
             ("state_failures_total", "Times that the state file could not be written.", state_failures),
             ("master_partial_total", "Partial synchronisations with the master.", master_partial),
             ("replica_full_total", "Full synchronisations of replicas.", replica_full),

@@ -26,15 +26,13 @@ use tokio::time::{sleep, timeout};
 
 /// Wrong passwords after which a connection is closed.
 const ATTEMPTS: u32 = 3;
-/// How often it is said that connections cannot be accepted.
-const TROUBLE: Duration = Duration::from_secs(10);
 /// Channels that a connection may subscribe to.
 const CHANNELS: usize = 16;
 
 /// Takes connections for as long as the relay is not ending.
 pub async fn listen(relay: Rc<Relay>, listener: TcpListener) {
     let mut ending = relay.ending.subscribe();
-    let mut said = None;
+    let said = log::Seldom::default();
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -71,12 +69,9 @@ pub async fn listen(relay: Rc<Relay>, listener: TcpListener) {
                 Some(error.to_string())
             }
         };
-        if let Some(trouble) = trouble
-            && said.is_none_or(|said: Instant| said.elapsed() >= TROUBLE)
-        {
-            said = Some(Instant::now());
+        if let Some(trouble) = trouble {
             let current = relay.current.borrow();
-            log::line(&format!(
+            said.line(&format!(
                 "a connection was not accepted, or took the place of another: {trouble}; there are {} replicas, {} other \
                  users and {} connections that have shown no password",
                 current.replicas.len(),
@@ -208,7 +203,7 @@ async fn admit(relay: Rc<Relay>, stream: TcpStream, peer: IpAddr, slot: Connecti
             io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof
         )
     {
-        log::line(&format!("the connection of {peer} ended: {error}"));
+        relay.noise.line(&format!("the connection of {peer} ended: {error}"));
     }
 }
 
@@ -227,7 +222,8 @@ async fn converse(
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => {
                 count(&relay.counters.refused, 1);
-                return Err(error);
+                let text = format!("no TLS: {error}; a replica needs `tls-replication yes` here");
+                return Err(io::Error::new(error.kind(), text));
             }
             Err(_) => {
                 count(&relay.counters.refused, 1);
@@ -495,7 +491,9 @@ impl Session {
             // A browser can be made to send a page's text here, and would have what stands in it carried out.
             ("POST" | "HOST:", _) => {
                 let from = &self.introduction.address;
-                log::line(&format!("{from} speaks HTTP, as a page in a browser may be made to: it was cut off"));
+                self.relay
+                    .noise
+                    .line(&format!("{from} speaks HTTP, as a page in a browser may be made to: it was cut off"));
                 count(&self.relay.counters.refused, 1);
                 Next::Close
             }

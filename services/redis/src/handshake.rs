@@ -17,6 +17,9 @@ use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf};
 use tokio::time::timeout;
 
+/// How long a connection or its TLS may take to be there.
+const CONNECTING: Duration = Duration::from_secs(10);
+
 /// Why there is no stream.
 #[derive(Debug, Error)]
 pub enum HandshakeError {
@@ -45,6 +48,11 @@ pub enum HandshakeError {
         /// What the master said.
         reply: String,
     },
+    /// The master did not greet as `[master.tls]` asks for.
+    #[error(
+        "no TLS with the master: {0}; does it speak TLS at this port, with a certificate of `master.tls.authorities`?"
+    )]
+    Tls(String),
     /// A name of a history that is none.
     #[error("{0}; is this a Redis or Valkey server?")]
     Id(#[from] NoReplicationId),
@@ -122,18 +130,23 @@ impl MasterLink {
         connector: Option<&Connector>,
         silence: Duration,
     ) -> Result<MasterLink, HandshakeError> {
+        let longest = silence.min(CONNECTING);
         let connecting = async {
             let stream = names::connect(address).await?;
             stream.set_nodelay(true)?;
-            match connector {
-                None => Ok::<Stream, io::Error>(Stream::Plain(stream)),
-                Some(connector) => {
-                    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
-                    connector.connect(host.trim_matches(['[', ']']), stream).await
-                }
+            Ok::<_, io::Error>(stream)
+        };
+        let stream = timeout(longest, connecting).await.map_err(|_| HandshakeError::Silent(longest))??;
+        let stream = match connector {
+            None => Stream::Plain(stream),
+            Some(connector) => {
+                let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+                let greeting = timeout(longest, connector.connect(host.trim_matches(['[', ']']), stream));
+                let timed_out = || format!("it did not answer within {longest:?}");
+                let greeted = greeting.await.map_err(|_| HandshakeError::Tls(timed_out()))?;
+                greeted.map_err(|error| HandshakeError::Tls(error.to_string()))?
             }
         };
-        let stream = timeout(silence, connecting).await.map_err(|_| HandshakeError::Silent(silence))??;
         Ok(MasterLink { stream, input: Vec::new(), silence })
     }
 

@@ -106,9 +106,10 @@ fn replication(relay: &Relay, text: &mut String) {
         },
     );
     if let (LinkState::Down, Some(trouble)) = (current.link, &current.trouble) {
-        // A master's own words may be among it.
-        let trouble: String = trouble.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        let _ = write!(text, "relay_link_error:{trouble}\r\n");
+        let _ = write!(text, "relay_link_error:{}\r\n", on_a_line(trouble));
+    }
+    if let Some(no_file) = &current.no_file {
+        let _ = write!(text, "relay_file_error:{}\r\n", on_a_line(&no_file.why));
     }
     let path = [std::slice::from_ref(&relay.run_id), &current.above].concat().join(",");
     let _ = write!(text, "relay_path:{path}\r\n");
@@ -154,6 +155,11 @@ fn replication(relay: &Relay, text: &mut String) {
         // 0 stands for what was received.
         relay.settings().config.acknowledge.quorum().unwrap_or(0),
     );
+}
+
+/// A reason as a field of INFO. A master's own words may be among it.
+fn on_a_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 /// The reply to ROLE of a replica.

@@ -6,10 +6,12 @@
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::stat::fstat;
+use std::cell::Cell;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 use time::OffsetDateTime;
 use time::macros::format_description;
 
@@ -49,9 +51,47 @@ pub fn line(text: &str) {
     }
 }
 
+/// Lines on what anybody can bring about, of which one stands for all of ten seconds.
+#[derive(Debug, Default)]
+pub struct Seldom {
+    last: Cell<Option<Instant>>,
+    unsaid: Cell<u64>,
+}
+
+impl Seldom {
+    /// Writes a line, unless there was one just now; those that were left out are counted in the next.
+    pub fn line(&self, text: &str) {
+        if let Some(text) = self.due(text, Instant::now()) {
+            line(&text);
+        }
+    }
+
+    fn due(&self, text: &str, now: Instant) -> Option<String> {
+        if self.last.get().is_some_and(|last| now - last < Duration::from_secs(10)) {
+            self.unsaid.set(self.unsaid.get() + 1);
+            return None;
+        }
+        self.last.set(Some(now));
+        Some(match self.unsaid.replace(0) {
+            0 => text.to_string(),
+            unsaid => format!("{text} (and {unsaid} of the kind before that were not said)"),
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_line_stands_for_ten_seconds() {
+        let (seldom, began) = (Seldom::default(), Instant::now());
+        let at = |seconds| seldom.due("it came", began + Duration::from_secs(seconds));
+        assert_eq!(at(0).as_deref(), Some("it came"));
+        assert_eq!((at(0), at(9)), (None, None));
+        assert_eq!(at(10).as_deref(), Some("it came (and 2 of the kind before that were not said)"));
+        assert_eq!(at(20).as_deref(), Some("it came"));
+    }
 
     #[test]
     fn a_line_has_its_time_where_nobody_else_adds_one() {

@@ -229,6 +229,7 @@ mod tests {
             ("master_full_total", &counters.master_full),
             ("master_files_total", &counters.master_files),
             ("spool_failures_total", &counters.spool_failures),
+            ("file_failures_total", &counters.file_failures),
             ("state_failures_total", &counters.state_failures),
             ("master_partial_total", &counters.master_partial),
             ("replica_full_total", &counters.replica_full),

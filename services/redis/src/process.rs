@@ -52,9 +52,9 @@ async fn reload_at(mut hangups: Signal, relay: Rc<Relay>, configure: impl Fn() -
     while hangups.recv().await.is_some() {
         let reloaded = configure().and_then(|config| relay.reload(config).map_err(|error| error.to_string()));
         log::line(&match reloaded {
-            Ok(kept) if kept.is_empty() => "SIGHUP: the configuration is the one of its file now".to_string(),
+            Ok(kept) if kept.is_empty() => "SIGHUP: the configuration is what was read just now".to_string(),
             Ok(kept) => format!(
-                "SIGHUP: the configuration is the one of its file now, but for what takes a restart: {}",
+                "SIGHUP: the configuration is what was read just now, but for what takes a restart: {}",
                 kept.join(", ")
             ),
             Err(error) => {
@@ -209,6 +209,9 @@ pub fn run(
             log::line("protected mode: without a [[user]] connections of other machines are refused");
         }
         log::line(&format!("replicas of {} connect to {bound}", relay.current.borrow().master));
+        if relay.settings().config.acknowledge.quorum().is_none() {
+            log::line("it acknowledges what it has received, which no replica may have");
+        }
         ready(bound);
         tokio::select! {
             _ = terminate.recv() => {}

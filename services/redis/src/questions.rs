@@ -1,11 +1,15 @@
 //! What the master has asked and not been answered.
 
 use std::collections::VecDeque;
+use std::time::{Duration, Instant};
 
 /// The offsets at which the master has asked for an acknowledgement and got none, the first one first. Those who wait there
 /// wait for different writes, and each is answered as soon as it can be.
 #[derive(Debug, Default)]
-pub struct Questions(VecDeque<u64>);
+pub struct Questions {
+    open: VecDeque<u64>,
+    last: Option<Instant>,
+}
 
 impl Questions {
     /// So many questions are remembered; where there are more, the last stands for those between.
@@ -13,27 +17,33 @@ impl Questions {
 
     /// Takes a question at `offset`.
     pub fn ask(&mut self, offset: u64) {
-        if self.0.len() == Questions::MOST {
-            self.0.pop_back();
+        if self.open.len() == Questions::MOST {
+            self.open.pop_back();
         }
-        self.0.push_back(offset);
+        self.open.push_back(offset);
+        self.last = Some(Instant::now());
     }
 
     /// Whether what is known answers any.
     pub fn is_answered(&self, known: Option<u64>) -> bool {
-        self.0.front().is_some_and(|first| known >= Some(*first))
+        self.open.front().is_some_and(|first| known >= Some(*first))
     }
 
     /// Forgets those that what is known answers.
     pub fn answer(&mut self, known: Option<u64>) {
         while self.is_answered(known) {
-            self.0.pop_front();
+            self.open.pop_front();
         }
+    }
+
+    /// Whether it has asked within the last `time`, answered or not.
+    pub fn came_within(&self, time: Duration) -> bool {
+        self.last.is_some_and(|last| last.elapsed() <= time)
     }
 
     /// Whether nothing is owed.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.open.is_empty()
     }
 }
 
@@ -46,7 +56,7 @@ mod tests {
         let mut asked = Questions::default();
         (0..5_000).for_each(|at| asked.ask(at));
         assert_eq!(
-            (asked.0.len(), asked.0.front(), asked.0.back()),
+            (asked.open.len(), asked.open.front(), asked.open.back()),
             (Questions::MOST, Some(&0), Some(&4_999))
         );
     }

@@ -4,11 +4,11 @@
 //! One thread runs everything, so nothing here is locked. A replica costs its connection, a few kB and
 //! a place in the stream; the bytes themselves are kept once.
 
+use crate::acknowledge::LIVES;
 use crate::backlog::Backlog;
 use crate::config::{CheckedConfig, Config, ConfigError, May};
 use crate::counters::{Counters, count};
-use crate::history::ReplicationId;
-use crate::history::ServerIdentity;
+use crate::history::{ReplicationId, ServerIdentity};
 use crate::questions::Questions;
 use crate::replica::{Phase, Replica};
 use crate::spool::{Spill, Spool, Stage};
@@ -37,6 +37,10 @@ pub const FAILURES: u32 = 3;
 
 /// For how long after its last failure a replica that fails stands for nobody.
 const FAILED: Duration = Duration::from_secs(60);
+/// For how long a relay that starts again begins where a replica was that is away, and from how many bytes behind what it had
+/// itself: those that are here wait meanwhile until it is where they are.
+const BACK: Duration = Duration::from_secs(60);
+const NEAR: u64 = 16 << 20;
 
 /// Why a relay cannot start or had to end.
 #[derive(Debug, Error)]
@@ -156,15 +160,19 @@ pub struct Current {
     pub spill: Option<Rc<Spill>>,
     /// The file that a new replica can start from.
     pub spool: Option<Rc<Spool>>,
-    /// When the spool had no room for a file last, unless it had for one since.
-    pub no_room: Option<Instant>,
+    /// Why replicas could not be given the last file of the master, unless they were given one since.
+    pub no_file: Option<NoFile>,
     /// Whether a file is being fetched beside the stream.
     pub fetching: bool,
     /// Replicas by number.
     pub replicas: BTreeMap<u64, Rc<Replica>>,
     /// The offset that the master was told last on this link.
     pub acknowledged: u64,
-    /// When it was told that, or when the link began.
+    /// The same of what is on disk.
+    pub acknowledged_fsync: Option<u64>,
+    /// When either became more.
+    pub raised_at: Option<Instant>,
+    /// When the master was told anything, or when the link began.
     pub told_at: Instant,
     /// Where the master asked for acknowledgements that it has not got.
     pub asked: Questions,
@@ -179,6 +187,8 @@ pub struct Current {
     /// Connections that have shown no password and are not replicas, by when they were heard; each is told to leave
     /// where others need its place.
     pub strangers: BTreeMap<u64, Rc<Notify>>,
+    /// Where replicas have left that may come back, by the address and port that they announced, and when they did.
+    pub away: BTreeMap<(String, u16), (u64, Instant)>,
     /// Whether the place where the relay began is one that a replica named.
     pub borrowed: bool,
     /// Whether such a place was none.
@@ -186,6 +196,15 @@ pub struct Current {
     /// How often in a row replicas left before they acknowledged a file, by the address and port that they announced.
     /// Who announces no port is not a replica that could be told from others.
     pub failures: BTreeMap<(String, u16), Failures>,
+}
+
+/// Files of the master that did not come whole.
+#[derive(Clone, Debug)]
+pub struct NoFile {
+    /// How many, one after the other. One that the spool had no room for stands for all that follow.
+    pub failures: Failures,
+    /// Why the last one did not.
+    pub why: String,
 }
 
 /// How a replica has failed to load what it was sent.
@@ -209,26 +228,47 @@ impl Current {
         self.failures.get(&(address.to_string(), port)).is_some_and(|failures| failures.count >= FAILURES)
     }
 
-    /// Whether a replica cannot be taken for alive: it has failed to load its files until just now, or it needs a file and the
-    /// spool had no room for the last one. One that asks for a place in a history has loaded a file since, and one that
+    /// Whether a replica cannot be taken for alive: it has failed to load its files until just now, or it needs a file and none
+    /// could be given. One that asks for a place in a history has loaded a file since, and one that
     /// follows the stream has loaded this one.
     pub fn is_failing(&self, replica: &Replica) -> bool {
         if replica.phase.get() == Phase::Online {
             return false;
         }
-        let is_recent = |at: Instant| at.elapsed() < FAILED;
-        let failures = self.failures.get(&(replica.address.clone(), replica.port));
-        let fails = failures.is_some_and(|failures| failures.count >= FAILURES && is_recent(failures.last));
+        let lasts = |failures: &Failures| failures.count >= FAILURES && failures.last.elapsed() < FAILED;
+        let fails = self.failures.get(&(replica.address.clone(), replica.port)).is_some_and(lasts);
         let resumes = replica
             .asked
             .is_some_and(|(id, from)| Relay::same_history(self, id, from) && from >= self.backlog.start());
-        replica.asked.is_none() && fails || !resumes && self.no_room.is_some_and(is_recent)
+        replica.asked.is_none() && fails || !resumes && self.has_no_file()
     }
 
-    /// Replicas that are here, say how far they are, and do not fail to load their files.
+    /// Whether the master's files do not come, until just now.
+    pub fn has_no_file(&self) -> bool {
+        let failures = self.no_file.as_ref().map(|no_file| no_file.failures);
+        failures.is_some_and(|failures| failures.count >= FAILURES && failures.last.elapsed() < FAILED)
+    }
+
+    /// Replicas that are here, say how far they are, and do not fail to load their files. With one that leaves goes what the
+    /// master knew of those that have said nothing for a while.
     pub fn speaking(&self) -> usize {
-        let speaks = |replica: &&Rc<Replica>| replica.acknowledges && replica.dropped.get().is_none();
+        let is_silent = |replica: &Replica| {
+            replica.lived.get().is_some_and(|lived| {
+                lived.elapsed() > 2 * LIVES && self.left.is_some_and(|left| left > lived)
+            })
+        };
+        let speaks = |replica: &&Rc<Replica>| {
+            replica.acknowledges && replica.dropped.get().is_none() && !is_silent(replica)
+        };
         self.replicas.values().filter(speaks).filter(|replica| !self.is_failing(replica)).count()
+    }
+
+    /// Remembers where a replica has left.
+    pub fn remember(&mut self, replica: &Replica) {
+        if let Some(place) = replica.place().filter(|_| replica.port > 0) {
+            self.away.retain(|_, (_, left)| left.elapsed() < BACK);
+            self.away.insert((replica.address.clone(), replica.port), (place, Instant::now()));
+        }
     }
 
     /// Remembers a history that was left for another at offset `end`.
@@ -287,6 +327,8 @@ pub struct Relay {
     pub published: watch::Sender<u64>,
     /// Grows whenever something changes that a waiting replica may wait for.
     pub changed: watch::Sender<u64>,
+    /// What strangers bring about.
+    pub noise: log::Seldom,
     /// Wakes the link to acknowledge at once.
     pub acknowledge: Notify,
     /// Wakes the link because the master is another one.
@@ -360,11 +402,13 @@ impl Relay {
             boundary: 1,
             spill: None,
             spool: None,
-            no_room: None,
+            no_file: None,
             kept_above: None,
             fetching: false,
             replicas: BTreeMap::new(),
             acknowledged: 0,
+            acknowledged_fsync: None,
+            raised_at: None,
             told_at: Instant::now(),
             asked: Questions::default(),
             asked_fsync: Questions::default(),
@@ -372,6 +416,7 @@ impl Relay {
             needs_replicas: false,
             clients: 0,
             strangers: BTreeMap::new(),
+            away: BTreeMap::new(),
             borrowed: false,
             misled: false,
             failures: BTreeMap::new(),
@@ -405,6 +450,7 @@ impl Relay {
             current: RefCell::new(current),
             published,
             changed: watch::Sender::new(0),
+            noise: log::Seldom::default(),
             acknowledge: Notify::new(),
             retarget: Notify::new(),
             fetch: Notify::new(),
@@ -506,6 +552,7 @@ impl Relay {
         for replica in current.served() {
             replica.loses("the master began a full synchronisation");
         }
+        current.away.clear();
         current.id = Some(id);
         current.second_id = ReplicationId::NONE;
         current.second_offset = 0;
@@ -766,10 +813,10 @@ impl Relay {
     fn state(&self) -> state::State {
         let current = self.current.borrow();
         let start = current.backlog.start();
-        let places = current
-            .replicas
-            .values()
-            .filter_map(|replica| Some(replica.given.get()?.max(replica.acknowledged.get()) + 1));
+        let places = current.replicas.values().filter_map(|replica| replica.place());
+        let near = current.boundary.saturating_sub(NEAR);
+        let away = current.away.values().filter(|(place, left)| *place >= near && left.elapsed() < BACK);
+        let places = places.chain(away.map(|(place, _)| *place));
         // A replica whose place has left the window is given a file in any case. The window's own beginning is the middle of
         // a command, from which nothing can go on.
         let next = places.filter(|place| *place >= start).fold(current.boundary, u64::min);

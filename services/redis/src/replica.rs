@@ -138,6 +138,11 @@ impl Replica {
         self.acknowledges && self.phase.get() == Phase::Online && self.dropped.get().is_none()
     }
 
+    /// The byte from which it may come back, once it was given anything.
+    pub fn place(&self) -> Option<u64> {
+        Some(self.given.get()?.max(self.acknowledged.get()) + 1)
+    }
+
     /// The byte behind the last one that it is known to have: what it acknowledged, or the file that it was sent. Of one
     /// that says nothing, or is being sent its file, that is where it is in the stream.
     pub fn has_up_to(&self) -> u64 {

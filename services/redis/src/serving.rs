@@ -83,6 +83,7 @@ impl Drop for Listed<'_> {
         replica.socket.take();
         let mut current = self.relay.current.borrow_mut();
         current.replicas.remove(&replica.number);
+        current.remember(replica);
         current.left = Some(Instant::now());
         let reason = replica.dropped.get().map_or("its connection ended", Dropped::reason);
         let next = replica.next.get().saturating_sub(1);
@@ -115,7 +116,11 @@ pub async fn serve(
         return connection.write().await;
     }
     let replica = introduced(relay, &introduction, asked);
-    relay.current.borrow_mut().replicas.insert(replica.number, replica.clone());
+    {
+        let mut current = relay.current.borrow_mut();
+        current.away.remove(&(replica.address.clone(), replica.port));
+        current.replicas.insert(replica.number, replica.clone());
+    }
     // The relay may follow nobody while there is nobody to follow for.
     relay.tell_waiting();
     let listed = Listed { relay, replica: replica.clone() };

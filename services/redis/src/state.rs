@@ -66,7 +66,11 @@ pub fn load(path: &Path) -> io::Result<State> {
     };
     match read() {
         Ok(text) => parse(&text).ok_or_else(|| {
-            io::Error::other("it is damaged; remove it, and the relay begins anew from its configuration")
+            io::Error::other(
+                "it is damaged. It may have named a master that was promoted, and histories that were left: set \
+                 `master.address` to the master of now, then remove it; a relay without it takes its replicas to whatever \
+                 that is",
+            )
         }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(State::default()),
         Err(error) => Err(error),

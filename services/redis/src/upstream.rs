@@ -4,12 +4,11 @@
 use crate::counters::count;
 use crate::framing::{Framer, FramingError};
 use crate::handshake::{HandshakeError, MasterLink, Psync};
-use crate::history::History;
-use crate::history::ReplicationId;
+use crate::history::{History, ReplicationId};
 use crate::log;
 use crate::payload::{self, Body, Form, RdbFormat};
 use crate::questions::Questions;
-use crate::relay::{LinkState, OwnAsk, Relay};
+use crate::relay::{FAILURES, Failures, LinkState, NoFile, OwnAsk, Relay};
 use crate::replica::Phase;
 use crate::spool::{Spool, Stage};
 use bytes::BufMut;
@@ -49,6 +48,10 @@ const HELD: Duration = Duration::from_secs(1);
 /// The shortest time between two times that a master is followed, where the first ended for want of a replica.
 const AGAIN: Duration = Duration::from_secs(1);
 
+/// What may be the reason where a master of Valkey 9 ends a file in the middle.
+const FIELDS: &str = "; Valkey 9 cannot write fields that expire (HEXPIRE) in the format that it is asked for, so where it has \
+                      them set `master.announce_version` to its own version, for replicas that load that";
+
 /// Why the link to the master ended.
 #[derive(Debug, Error)]
 enum LinkError {
@@ -73,6 +76,13 @@ enum LinkError {
     Ring { length: usize },
     #[error("it is this relay itself; name the server to relay in the configuration or by REPLICAOF")]
     Itself,
+    #[error("the master closed within its file; its log has the reason{hint}")]
+    File { hint: &'static str },
+    #[error(
+        "the replica is gone that had what the master was told, and those that are left have not; so that WAIT counts it no more, \
+         the link begins anew"
+    )]
+    Less,
     #[error(
         "too few replicas are behind the relay to follow it for; it is followed again for those that come"
     )]
@@ -93,6 +103,7 @@ impl LinkError {
                 io::ErrorKind::ConnectionRefused => {
                     return "; is a server running there? The relay tries again";
                 }
+                io::ErrorKind::ConnectionReset => return "; where it speaks TLS, set `[master.tls]`",
                 _ => return "",
             },
             _ => return "",
@@ -100,7 +111,7 @@ impl LinkError {
         let known = [
             ("NOAUTH", "; set `master.password` or `master.password_file`"),
             ("WRONGPASS", "; check `master.user` and its password"),
-            ("NOPERM", "; give the user +psync +replconf +ping +info at the master"),
+            ("NOPERM", "; give the user +psync +replconf +ping +info +client|setname at the master"),
             ("NOMASTERLINK", "; it is a replica without a link to its own master. The relay tries again"),
             ("DENIED", "; let the master listen on an address that may be used, with a password"),
         ];
@@ -140,7 +151,7 @@ pub async fn follow(relay: Rc<Relay>) {
             log::line(&format!("no link to the master {}: {text}", relay.current.borrow().master));
             last = text;
         }
-        if matches!(error, LinkError::Alone) {
+        if matches!(error, LinkError::Alone | LinkError::Less) {
             continue;
         }
         // Only who was left for want of a replica waits for the next.
@@ -194,7 +205,8 @@ async fn session(relay: &Rc<Relay>, followed: &Cell<Option<Instant>>) -> Result<
     let from = choose_start(relay, history.as_ref());
     {
         let mut current = relay.current.borrow_mut();
-        (current.acknowledged, current.told_at) = (0, Instant::now());
+        (current.acknowledged, current.acknowledged_fsync, current.raised_at) = (0, None, None);
+        current.told_at = Instant::now();
         (current.asked, current.asked_fsync) = (Questions::default(), Questions::default());
     }
     let answer = ask_to_follow(&mut link, from, &address).await?;
@@ -310,9 +322,10 @@ async fn hold(
                 wanted if is_strict && wanted > 1 => {
                     format!("the master {master} answers, and is followed once {wanted} replicas are here")
                 }
-                _ if is_strict && relay.current.borrow().no_room.is_some() => format!(
-                    "the master {master} answers, and is followed once there is room for its file in `spool.directory` or a \
-                     replica is here that can resume"
+                _ if is_strict && relay.current.borrow().has_no_file() => format!(
+                    "the master {master} answers, and is followed for a replica that can resume, or for another try at its \
+                     file, of which the last did not come ({})",
+                    relay.current.borrow().no_file.as_ref().map_or("", |no_file| &no_file.why)
                 ),
                 _ => format!("the master {master} answers, and is followed once a replica is here"),
             });
@@ -472,13 +485,22 @@ async fn receive_file(
     // What one client is sent alone says nothing of whether replicas can be served.
     match &received {
         Ok(spool) => {
-            relay.current.borrow_mut().no_room = None;
+            relay.current.borrow_mut().no_file = None;
             let format = spool.format().map(|format| format.to_string()).unwrap_or_default();
             let (_, bytes) = spool.stage();
             log::line(&format!("received the file {format} of offset {}, {bytes} B", spool.offset));
         }
-        Err(LinkError::Spool { .. }) => relay.current.borrow_mut().no_room = Some(Instant::now()),
-        Err(_) => {}
+        Err(error) => {
+            count(&relay.counters.file_failures, 1);
+            let mut current = relay.current.borrow_mut();
+            let before = current.no_file.as_ref().map_or(0, |no_file| no_file.failures.count);
+            let count = match error {
+                LinkError::Spool { .. } => FAILURES,
+                _ => before.saturating_add(1),
+            };
+            let failures = Failures { count, last: Instant::now() };
+            current.no_file = Some(NoFile { failures, why: error.to_string() });
+        }
     }
     received.map(drop)
 }
@@ -494,7 +516,18 @@ async fn end_file(relay: &Relay, link: &mut MasterLink, spool: &Spool) -> Result
         spool.set_form(form);
         receive_body(relay, link, spool, form).await
     };
-    let received = received.await;
+    let received = received.await.map_err(|error: LinkError| match error {
+        LinkError::Io(cause) | LinkError::Handshake(HandshakeError::Io(cause))
+            if cause.kind() == io::ErrorKind::UnexpectedEof =>
+        {
+            let current = relay.current.borrow();
+            let version = current.identity.valkey_version.as_ref();
+            let major: Option<u32> = version.and_then(|version| version.split('.').next()?.parse().ok());
+            let announces = relay.settings().config.master.announce_version.is_some();
+            LinkError::File { hint: if major >= Some(9) && !announces { FIELDS } else { "" } }
+        }
+        other => other,
+    });
     spool.end(if received.is_ok() { Stage::Complete } else { Stage::Failed });
     received
 }
@@ -551,9 +584,7 @@ async fn receive_body(
         let count =
             timeout(silence, link.read(&mut buffer)).await.map_err(|_| HandshakeError::Silent(silence))??;
         if count == 0 {
-            return Err(
-                io::Error::new(io::ErrorKind::UnexpectedEof, "the master closed within its file").into()
-            );
+            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
         }
         relay.current.borrow_mut().heard = Instant::now();
         piece.clear();
@@ -643,6 +674,7 @@ async fn stream(
     }
     let mut ticks = interval(Duration::from_secs(1));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut ready = Instant::now();
     let mut silences = interval(Duration::from_secs(1));
     silences.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut ending = relay.ending.subscribe();
@@ -662,15 +694,11 @@ async fn stream(
             biased;
             () = relay.acknowledge.notified() => {
                 // A replica that has left wakes the link too.
-                if relay.is_alone() {
-                    return Err(LinkError::Alone);
-                }
+                stands(relay)?;
                 out.acknowledge(relay);
             }
             _ = ticks.tick() => {
-                if relay.is_alone() {
-                    return Err(LinkError::Alone);
-                }
+                stands(relay)?;
                 if relay.settings().config.acknowledge.quorum().is_none() {
                     // Nobody's word is waited for.
                     out.acknowledge(relay);
@@ -696,6 +724,7 @@ async fn stream(
                         io::ErrorKind::UnexpectedEof, "the master closed the connection").into());
                 }
                 let before = relay.counters.stream_bytes_in.get();
+                let pause = ready.elapsed();
                 let has_left = take_in(relay, &mut framer, base)?;
                 let bytes = relay.counters.stream_bytes_in.get() - before;
                 // A short read ends in a look at what else there is, and TLS may have read more than it gave.
@@ -706,7 +735,8 @@ async fn stream(
                     // waiting for as long as a burst lasts, and what replicas that load need is dropped.
                     yield_now().await;
                 }
-                gather(relay, bytes);
+                gather(relay, bytes, pause);
+                ready = Instant::now();
             }
             // Behind what there is to read: a relay that stood still has not heard that yet.
             _ = silences.tick() => {
@@ -719,24 +749,36 @@ async fn stream(
     }
 }
 
+/// Whether the link stands for what the master takes it for.
+fn stands(relay: &Relay) -> Result<(), LinkError> {
+    match (relay.is_alone(), relay.stands_for_less()) {
+        (true, _) => Err(LinkError::Alone),
+        (_, true) => Err(LinkError::Less),
+        _ => Ok(()),
+    }
+}
+
 /// Lets small pieces of the stream come together before they are read, once replicas have the last
 /// one. Every piece costs a system call for each replica, whatever its size.
 ///
 /// The thread sleeps rather than the task: a sleeping thread is not woken for each piece, which spares
 /// the master the waking too. Nothing waits for longer than `limits.gather`, and nothing is gathered
-/// while the master asks for an acknowledgement, while a replica loads, or when pieces are large.
-fn gather(relay: &Relay, bytes: u64) {
-    if relay.settings().checked.gather.is_zero() || bytes > GATHERED {
+/// while the master asks for acknowledgements or did just now, while a replica loads, when pieces are large, or when they
+/// come further apart than that: the next of a master that has little to say is as likely to be a question.
+fn gather(relay: &Relay, bytes: u64, pause: Duration) {
+    let gather = relay.settings().checked.gather;
+    if pause > gather || bytes > GATHERED {
         return;
     }
     {
         let current = relay.current.borrow();
         let loading = current.replicas.values().any(|replica| replica.phase.get() == Phase::Loading);
-        if !current.asked.is_empty() || loading || current.replicas.is_empty() {
+        let asks = !current.asked.is_empty() || current.asked.came_within(4 * gather);
+        if asks || loading || current.replicas.is_empty() {
             return;
         }
     }
-    std::thread::sleep(relay.settings().checked.gather);
+    std::thread::sleep(gather);
 }
 
 /// Acknowledges for as long as the relay drains, without taking more of the stream.

@@ -676,6 +676,143 @@ fn a_relay_that_is_never_without_work_still_says_what_its_replicas_have() {
     }
 }
 
+/// Who is away while the relay is replaced resumes as at the master itself.
+#[test]
+fn a_replica_that_was_away_at_a_restart_of_the_relay_resumes() {
+    let Some(program) = redis() else { return };
+    let master = Server::start(&program, &["--repl-backlog-size", "64mb"]);
+    let mut relay = Relay::start(&master.address(), "");
+    let replicas = [0, 1].map(|_| Server::start(&program, &[]));
+    replicas.iter().for_each(|replica| replica.follow(&relay.address()));
+    settle(&master, &replicas.each_ref());
+    let files = master.number("stats", "sync_full");
+    for ends_well in [true, false] {
+        replicas[1].follow("127.0.0.1:1");
+        load(&master, if ends_well { 2 } else { 3 }, 3_000);
+        // The state is kept once a second.
+        thread::sleep(Duration::from_millis(2_500));
+        match ends_well {
+            true => assert_eq!(relay.terminate(), Some(0)),
+            false => relay.kill(),
+        }
+        relay.restart();
+        replicas[1].follow(&relay.address());
+        assert_same(&master, &replicas.each_ref());
+        assert_eq!(master.number("stats", "sync_full"), files, "{}", relay.log());
+    }
+}
+
+/// What the master does not write in the format that every replica loads is said with the remedy, and the remedy is one.
+#[test]
+fn fields_that_expire_are_why_a_valkey_master_ends_its_file() {
+    let Some(program) = valkey() else { return };
+    let master = Server::start(&program, &[]);
+    let mut client = master.client();
+    client.ask(&["HSET", "hash", "field", "value"]).unwrap();
+    if client.ask(&["HPEXPIRE", "hash", "600000", "FIELDS", "1", "field"]).is_err() {
+        println!("skipped: {} has no fields that expire", program.display());
+        return;
+    }
+    let replica = Server::start(&program, &[]);
+    let relay = Relay::start(&master.address(), "");
+    replica.follow(&relay.address());
+    wait_for("a file that is none", SILENCE, || {
+        relay.info("replication", "relay_file_error").contains("HEXPIRE")
+    });
+    assert!(relay.log().contains("set `master.announce_version` to its own version"), "{}", relay.log());
+    let version = master.info("server", "valkey_version");
+    let (folder, port) = (tempfile::tempdir().unwrap(), free_port());
+    let text = format!(
+        "[master]\naddress = '{}'\nannounce_version = '{version}'\n[listen]\naddress = '127.0.0.1:{port}'\n",
+        master.address()
+    );
+    let announces = Relay::of(folder, port, &text);
+    replica.follow(&announces.address());
+    assert_same(&master, &[&replica]);
+}
+
+/// A master takes no acknowledgement back, so what one that is gone had is not what another has.
+#[test]
+fn what_a_replica_had_that_is_gone_confirms_nothing() {
+    let Some(program) = redis() else { return };
+    let master = Server::start(&program, &[]);
+    let relay = Relay::start(&master.address(), "[limits]\nlinger = '3600s'\n");
+    let mut replicas = [0, 1].map(|_| Server::start(&program, &[]));
+    replicas.iter().for_each(|replica| replica.follow(&relay.address()));
+    settle(&master, &replicas.each_ref());
+    let mut writer = master.client();
+    let wait = |writer: &mut RedisClient, most: &str| writer.number(&["WAIT", "1", most]).unwrap();
+    assert_eq!(wait(&mut writer, "20000"), 1);
+    replicas[1].signal("-STOP");
+    writer.ask(&["SET", "one", "has it"]).unwrap();
+    assert_eq!(wait(&mut writer, "20000"), 1, "{}", relay.log());
+    // Long enough for the other to have spoken if it could.
+    thread::sleep(Duration::from_millis(1_500));
+    replicas[0].kill();
+    wait_for("its leave", SILENCE, || relay.number("replication", "connected_slaves") == 1);
+    wait_for("the stream", SILENCE, || relay.info("replication", "relay_link") == "up");
+    assert_eq!(wait(&mut writer, "500"), 0, "{}", relay.log());
+    replicas[1].signal("-CONT");
+    assert_eq!(wait(&mut writer, "20000"), 1, "{}", relay.log());
+    // With the last one goes all of it, however long the relay stays.
+    replicas[1].kill();
+    wait_for("its leave", SILENCE, || relay.number("replication", "connected_slaves") == 0);
+    wait_for("the stream", SILENCE, || relay.info("replication", "relay_link") == "up");
+    assert_eq!(wait(&mut writer, "500"), 0, "{}", relay.log());
+    assert_eq!(master.number("stats", "sync_full"), 1, "it goes on from where it was");
+}
+
+#[test]
+fn a_master_that_wants_replicas_is_left_where_the_last_one_hangs() {
+    let Some(program) = redis() else { return };
+    let master = Server::start(&program, &["--min-replicas-to-write", "1"]);
+    let relay = Relay::start(&master.address(), "");
+    let mut replicas = [0, 1].map(|_| Server::start(&program, &[]));
+    replicas.iter().for_each(|replica| replica.follow(&relay.address()));
+    wait_until_writes_are(true, &master, &relay);
+    replicas[1].signal("-STOP");
+    thread::sleep(Duration::from_secs(3));
+    wait_until_writes_are(true, &master, &relay);
+    replicas[0].kill();
+    let began = Instant::now();
+    wait_until_writes_are(false, &master, &relay);
+    // The default of `min-replicas-max-lag` is 10 s.
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?}: {}", began.elapsed(), relay.log());
+    replicas[1].signal("-CONT");
+    wait_until_writes_are(true, &master, &relay);
+}
+
+/// Where the master cannot write its file nobody can come to live, and it counts nobody for the tries.
+#[test]
+fn a_master_that_wants_replicas_takes_no_writes_for_a_file_that_it_cannot_write() {
+    let Some(program) = redis() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let gone = folder.path().join("gone");
+    fs::create_dir(&gone).unwrap();
+    let master = Server::start(&program, &["--repl-diskless-sync", "no", "--dir", gone.to_str().unwrap()]);
+    load(&master, 1, 300);
+    for (name, value) in [("min-replicas-to-write", "1"), ("stop-writes-on-bgsave-error", "no")] {
+        master.client().ask(&["CONFIG", "SET", name, value]).unwrap();
+    }
+    // It has nowhere to write a file from here on.
+    fs::remove_dir_all(&gone).unwrap();
+    let relay = Relay::start(&master.address(), "");
+    let replica = Server::start(&program, &[]);
+    replica.follow(&relay.address());
+    let (began, mut taken, mut writer) = (Instant::now(), Vec::new(), master.client());
+    while began.elapsed() < Duration::from_secs(15) {
+        if writer.ask(&["SET", "k", "v"]).is_ok() {
+            taken.push(began.elapsed());
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(relay.number("replication", "connected_slaves"), 1, "{}", relay.log());
+    let why = relay.info("replication", "relay_file_error");
+    assert!(why.contains("its log has the reason"), "{why}");
+    // Each of three tries may be one in which the master takes the relay for a replica; from there on nobody is.
+    assert!(taken.last().is_none_or(|last| last.as_secs() < 8), "{taken:?}: {}", relay.log());
+}
+
 /// Who is made to wait for the whole file, since it takes none of unknown length, is not taken for gone meanwhile.
 #[test]
 fn a_replica_that_waits_for_a_whole_file_is_not_silent() {
@@ -2324,11 +2461,12 @@ fn backups_are_of_now_and_hold_what_was_asked_for() {
 fn a_backup_keeps_its_place_among_strangers_that_come_and_go() {
     let (Some(program), Some(cli)) = (redis(), tool("redis-cli", "redis-tools")) else { return };
     let master = Server::start(&program, &[]);
-    load(&master, 1, 300);
+    load(&master, 1, 600);
     let before = digest(&master);
     // The file takes 10 ms for each key.
     master.client().ask(&["CONFIG", "SET", "rdb-key-save-delay", "10000"]).unwrap();
     let relay = Relay::start(&master.address(), "[limits]\nconnections = 1\nreplicas = 1\n");
+    let replica = Server::start(&program, &[]);
     let folder = tempfile::tempdir().unwrap();
     let mut backup = Command::new(cli)
         .args(["-p", &relay.port.to_string(), "--rdb"])
@@ -2352,7 +2490,6 @@ fn a_backup_keeps_its_place_among_strangers_that_come_and_go() {
         answer.contains("1 that are not replicas, as many as the relay's `limits.connections` allows"),
         "{answer}"
     );
-    let replica = Server::start(&program, &[]);
     replica.follow(&relay.address());
     wait_for("a replica", SILENCE, || relay.number("replication", "connected_slaves") == 1);
     let (answer, _) = ask(b"PSYNC ? -1\r\n");
@@ -2492,12 +2629,12 @@ fn passwords_and_limits_are_read_again_at_sighup() {
 
     // Both passwords hold while replicas are given the new one.
     change(&users(&(user("default", "one") + &user("default", "two"))).replace('7', "9"));
-    hang_up(&relay, "the configuration is the one of its file now");
+    hang_up(&relay, "the configuration is what was read just now");
     let new = Server::start(&program, &["--masterauth", "two"]);
     new.follow(&relay.address());
     settle(&master, &[&old, &new]);
     change(&users(&user("default", "two")));
-    hang_up(&relay, "the configuration is the one of its file now");
+    hang_up(&relay, "the configuration is what was read just now");
     assert!(relay.client().login(None, "one").unwrap_err().to_string().contains("WRONGPASS"));
     let mut client = relay.client();
     client.login(None, "two").unwrap();
@@ -2517,7 +2654,7 @@ fn passwords_and_limits_are_read_again_at_sighup() {
 
     // A user that is gone takes its connections along.
     change(&users(&user("other", "two")));
-    hang_up(&relay, "the configuration is the one of its file now");
+    hang_up(&relay, "the configuration is what was read just now");
     assert!(client.text(&["PING"]).unwrap_err().to_string().contains("NOAUTH"));
     wait_for("the end of its replicas", SILENCE, || {
         relay.log().matches("its user is no longer in the configuration").count() == 2
@@ -2553,7 +2690,7 @@ fn a_file_that_was_cut_or_emptied_takes_no_guard_away_at_sighup() {
         assert_eq!(client.info("clients", "maxclients").unwrap().unwrap(), "7", "{cut}");
     }
     fs::write(&file, whole.replace("connections = 7", "connections = 8")).unwrap();
-    hang_up(&relay, "the configuration is the one of its file now");
+    hang_up(&relay, "the configuration is what was read just now");
 }
 
 /// Whoever starts a relay may tell it to read its configuration again before it has read it once.
@@ -2635,7 +2772,7 @@ fn certificates_are_read_again_at_sighup() {
     assert_eq!(shown(), first);
     let second = renew();
     assert_ne!(first, second);
-    hang_up(&relay, "the configuration is the one of its file now");
+    hang_up(&relay, "the configuration is what was read just now");
     assert_eq!(shown(), second);
     let file = relay.folder.path().join("relay.toml");
     fs::write(&file, text.split("[listen.tls]").next().unwrap()).unwrap();
