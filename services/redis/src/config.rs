@@ -409,10 +409,10 @@ fn address(key: &str, text: &str, least: u16) -> Result<(), ConfigError> {
     }
 }
 
-/// The password that a pair of keys gives.
 /// Bytes of a file that a password is looked for in.
 const PASSWORD: u64 = 64 << 10;
 
+/// The password that a pair of keys gives.
 fn password(
     key: &str,
     inline: &Option<String>,
