@@ -2,11 +2,12 @@
 //! points that were kept apart are predicted, beside what two numbers alone would do.
 
 use crate::descent::{Found, Model, SCALE, Search, weight};
+use crate::dma::{DmaBench, DmaOperation, DmaRun};
 use crate::doubt::{Doubt, Replacement};
 use crate::expect::{ExpectError, ToolBench};
 use crate::points::{HoldOut, MeasuredPoint, held_out};
 use crate::posting::followed_requests;
-use crate::run::{RunKind, ToolProgram, ToolRun};
+use crate::run::{MeasuredRun, RunKind, ToolProgram, ToolRun};
 use offpath_profile::{Number, System};
 use offpath_quantity::{Bytes, Quantity};
 use offpath_route::Verb;
@@ -212,6 +213,15 @@ pub struct ErrorSummary {
     pub greatest: f64,
 }
 
+/// Pairs of runs and which of them is faster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Directions {
+    /// How many pairs.
+    pub pairs: usize,
+    /// Of how many the prediction has the same one faster, or neither where neither is.
+    pub right: usize,
+}
+
 /// What was learnt.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
@@ -231,14 +241,15 @@ pub struct Calibration {
     pub line: ErrorSummary,
     /// Errors of fitted points, each predicted without its own run.
     pub left_out: ErrorSummary,
-    /// Errors of fitted points, each predicted without the log that it stands in.
-    pub left_out_logs: ErrorSummary,
+    /// Errors of fitted points, each predicted without those that err together with it: its log, or of a device's DMA its
+    /// series there.
+    pub left_out_clusters: ErrorSummary,
     /// What runs that were repeated differ by from one another: no prediction can err by less.
     pub repeated: ErrorSummary,
     /// Held-out points within their 80% intervals.
     pub covered: usize,
-    /// How far a prediction errs beyond what its numbers leave open: four of five fitted points, left out, are within it.
-    pub scatter_80: f64,
+    /// Runs of a device's DMA of what caches hold against the same of what they do not; none where no log has both.
+    pub warm_against_cold: Directions,
 }
 
 /// A number that may be moved.
@@ -266,7 +277,7 @@ impl Candidate {
 struct Runs<'a> {
     base: &'a System,
     path: &'a str,
-    runs: Vec<ToolRun>,
+    runs: Vec<MeasuredRun>,
     candidates: &'a [Candidate],
     /// What was predicted already.
     known: RefCell<BTreeMap<Vec<u64>, Option<Vec<f64>>>>,
@@ -274,11 +285,15 @@ struct Runs<'a> {
 
 /// A base value of a quantity as a logarithm; what is none counts as one unit.
 fn logarithm(quantity: Quantity) -> f64 {
-    quantity.base().max(1.0).ln()
+    match quantity {
+        Quantity::Ratio(share) => share.max(1e-3).ln(),
+        _ => quantity.base().max(1.0).ln(),
+    }
 }
 
 fn quantity(of: Quantity, at: f64) -> Option<Quantity> {
-    Quantity::from_base(at.exp().round(), of.dimension())
+    let base = if matches!(of, Quantity::Ratio(_)) { at.exp() } else { at.exp().round() };
+    Quantity::from_base(base, of.dimension())
 }
 
 impl Runs<'_> {
@@ -294,12 +309,26 @@ impl Runs<'_> {
         self.base.with_all(changes).ok()
     }
 
-    fn of(&self, system: &System, runs: &[ToolRun]) -> Result<Vec<f64>, ExpectError> {
-        let predict = |runs: Vec<&ToolRun>| -> Result<Vec<f64>, ExpectError> {
-            let bench = ToolBench::new(system, self.path)?;
-            let of = |run: &ToolRun| {
-                let expected = bench.expect(run)?;
-                Ok(match run.kind {
+    fn of(&self, system: &System, runs: &[MeasuredRun]) -> Result<Vec<f64>, ExpectError> {
+        let predict = |runs: Vec<&MeasuredRun>| -> Result<Vec<f64>, ExpectError> {
+            let is_of_queue_pairs = |run: &&MeasuredRun| run.queue_pairs().is_some();
+            let of_queue_pairs =
+                runs.iter().any(is_of_queue_pairs).then(|| ToolBench::new(system, self.path)).transpose()?;
+            let of_dma = runs
+                .iter()
+                .any(|run| !is_of_queue_pairs(run))
+                .then(|| DmaBench::new(system, self.path))
+                .transpose()?;
+            let of = |run: &MeasuredRun| {
+                let expected = match run {
+                    MeasuredRun::QueuePairs(run) => {
+                        of_queue_pairs.as_ref().expect("made where such a run is there").expect(run)?
+                    }
+                    MeasuredRun::Dma(run) => {
+                        of_dma.as_ref().expect("made where such a run is there").expect(run)?
+                    }
+                };
+                Ok(match run.kind() {
                     RunKind::Bandwidth => expected.rate_per_s.max(1e-9).ln(),
                     RunKind::Latency => expected.latency.as_seconds().max(1e-12).ln(),
                 })
@@ -351,17 +380,17 @@ const TOLD: f64 = 0.15;
 const ALONE: f64 = 0.05;
 /// A number counts as alike to others where no more than this share of what it moves is its own.
 const OWN_SHARE: f64 = 0.1;
-/// By how much an interval of 80% (0) or 90% (1) is wider where its deviation is known from so many logs alone: the
+/// By how much an interval of 80% (0) or 90% (1) is wider where its deviation is known from so many clusters alone: the
 /// quantile of Student's distribution over that of the normal one.
-fn student(level: usize, logs: usize) -> f64 {
+fn student(level: usize, clusters: usize) -> f64 {
     const QUANTILES: [[f64; 10]; 2] = [
         [3.078, 1.886, 1.638, 1.533, 1.476, 1.440, 1.415, 1.397, 1.383, 1.372],
         [6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812],
     ];
     let normal = [SIDE_80, SIDE_90][level];
-    match logs.saturating_sub(2) {
-        // One log says nothing of what another would differ by; what its points differ by stands for it.
-        0 if logs < 2 => 1.0,
+    match clusters.saturating_sub(2) {
+        // One cluster says nothing of what another would differ by; what its points differ by stands for it.
+        0 if clusters < 2 => 1.0,
         freedom => QUANTILES[level].get(freedom).map_or(1.0, |quantile| quantile / normal),
     }
 }
@@ -383,9 +412,9 @@ pub fn calibrate(request: &CalibrationRequest<'_>) -> Result<Calibration, Calibr
         return Err(CalibrationError::TooFew { fitted, all: points.len() });
     }
     let candidates = candidates(request)?;
-    let runs: Vec<ToolRun> =
+    let runs: Vec<MeasuredRun> =
         points.iter().map(|point| point.run.clone()).collect::<BTreeSet<_>>().into_iter().collect();
-    let place = |run: &ToolRun| runs.binary_search(run).expect("every point's run is there");
+    let place = |run: &MeasuredRun| runs.binary_search(run).expect("every point's run is there");
     let places: Vec<usize> = points.iter().map(|point| place(&point.run)).collect();
     let all =
         Runs { base: system, path, runs: runs.clone(), candidates: &candidates, known: RefCell::default() };
@@ -428,12 +457,10 @@ pub fn calibrate(request: &CalibrationRequest<'_>) -> Result<Calibration, Calibr
     let (best, free) = select(&coarse, coarse.found(start).ok_or_else(too_few)?, &moving, &candidates);
     let best = (search.descend(search.found(best.at).ok_or_else(too_few)?, &free), free);
     let menu = Menu::new(&candidates, system, path, &runs);
-    // The log of each fitted point, by number.
-    let names: BTreeSet<&str> = points.iter().map(|point| point.file.as_str()).collect();
-    let names: Vec<&str> = names.into_iter().collect();
-    let of_log = |index: usize| names.binary_search(&points[index].file.as_str()).expect("it is there");
-    let logs: Vec<usize> = (0..points.len()).filter(|index| !held[*index]).map(of_log).collect();
-    let told = tell((&search, &coarse), best, &moving, &candidates, &menu, &logs)?;
+    let clusters = clusters(points);
+    let clusters_of_fitted: Vec<usize> =
+        (0..points.len()).filter(|index| !held[*index]).map(|index| clusters[index]).collect();
+    let told = tell((&search, &coarse), best, &moving, &candidates, &menu, &clusters_of_fitted)?;
     let Told { best, free, covariance, alike, replacements, mut kept } = told;
     let pinned = |name: &String| KeptNumber::of(name, &system.numbers[name], KeptReason::Pinned, None);
     kept.extend(request.pin.iter().map(pinned));
@@ -453,7 +480,7 @@ pub fn calibrate(request: &CalibrationRequest<'_>) -> Result<Calibration, Calibr
         }
         variance.max(0.0).sqrt()
     };
-    // One run or log less moves the numbers so little that slopes where all are fitted say what follows.
+    // One run or cluster less moves the numbers so little that slopes where all are fitted say what follows.
     let fitted_at = search.found(best.at.clone()).ok_or_else(too_few)?;
     let of_fitted: Vec<Vec<f64>> = free.iter().map(|index| search.slope(&fitted_at, *index)).collect();
     let linear = |at: &[f64]| -> Option<Vec<f64>> {
@@ -482,7 +509,7 @@ pub fn calibrate(request: &CalibrationRequest<'_>) -> Result<Calibration, Calibr
         Some(search.descend(search.found(best.at.clone())?, &free))
     };
     let mut left_out: Vec<Option<f64>> = vec![None; points.len()];
-    let mut left_out_logs: Vec<Option<f64>> = vec![None; points.len()];
+    let mut left_out_clusters: Vec<Option<f64>> = vec![None; points.len()];
     for place in &seen {
         let found = without(&|index| places[index] == *place);
         let at = seen.binary_search(place).expect("it is there");
@@ -490,27 +517,16 @@ pub fn calibrate(request: &CalibrationRequest<'_>) -> Result<Calibration, Calibr
             left_out[index] = found.as_ref().map(|found| found.predicted[at].exp());
         }
     }
-    let files: BTreeSet<&str> =
-        (0..points.len()).filter(|index| !held[*index]).map(|index| points[index].file.as_str()).collect();
-    let fitted_logs = files.len();
-    for file in files {
-        let found = without(&|index| points[index].file == file);
-        for index in (0..points.len()).filter(|index| !held[*index] && points[*index].file == file) {
+    let fitted_clusters: BTreeSet<usize> = clusters_of_fitted.into_iter().collect();
+    for own in &fitted_clusters {
+        let found = without(&|index| clusters[index] == *own);
+        for index in (0..points.len()).filter(|index| !held[*index] && clusters[*index] == *own) {
             let at = seen.binary_search(&places[index]).expect("it is a fitted point's");
-            left_out_logs[index] = found.as_ref().map(|found| found.predicted[at].exp());
+            left_out_clusters[index] = found.as_ref().map(|found| found.predicted[at].exp());
         }
     }
     let error = |predicted: f64, index: usize| predicted / points[index].measured - 1.0;
-    let of_left_out: Vec<f64> = (0..points.len())
-        .filter_map(|index| left_out[index].map(|predicted| error(predicted, index)))
-        .collect();
-    let of_logs: Vec<f64> = (0..points.len())
-        .filter_map(|index| left_out_logs[index].map(|predicted| error(predicted, index)))
-        .collect();
-    let within = |errors: &[f64]| quantile(&errors.iter().map(|error| error.abs()).collect::<Vec<_>>(), 0.8);
-    // What logs scatter by is known from few of them, and the next log is one more.
-    let scatter_80 = within(&of_left_out)
-        .max(within(&of_logs) * student(0, fitted_logs) * (1.0 + 1.0 / fitted_logs as f64).sqrt());
+    let scatter = Scatter::new(points, &held, (&left_out, &left_out_clusters), fitted_clusters.len());
 
     let [roofline, line] =
         [roofline as Simple, straight_line].map(|simple| simple_fit(simple, points, &held));
@@ -518,7 +534,7 @@ pub fn calibrate(request: &CalibrationRequest<'_>) -> Result<Calibration, Calibr
         .map(|index| {
             let place = places[index];
             let value = predicted.predicted[place].exp();
-            let side = ((SIDE_80 * spread(place)).powi(2) + scatter_80.powi(2)).sqrt();
+            let side = scatter.side_80(&points[index].run, || SIDE_80 * spread(place));
             PredictedPoint {
                 point: index,
                 held_out: held[index],
@@ -555,13 +571,86 @@ pub fn calibrate(request: &CalibrationRequest<'_>) -> Result<Calibration, Calibr
         roofline: summary(&is_held, &|one| Some(one.roofline)),
         line: summary(&is_held, &|one| Some(one.line)),
         left_out: summary(&is_fitted, &|one| one.left_out),
-        left_out_logs: summary(&is_fitted, &|one| left_out_logs[one.point]),
+        left_out_clusters: summary(&is_fitted, &|one| left_out_clusters[one.point]),
         repeated: repeated(points, &places),
+        warm_against_cold: warm_against_cold(points, &answer),
         covered: covered.count(),
         kept,
         points: answer,
-        scatter_80,
     })
+}
+
+/// Which points err together beyond what they are fitted to, by number: the doubt of a number is that of so many clusters and
+/// not of so many points.
+fn clusters(points: &[MeasuredPoint]) -> Vec<usize> {
+    let mut numbers: BTreeMap<(&str, Option<MeasuredRun>), usize> = BTreeMap::new();
+    let mut all = Vec::with_capacity(points.len());
+    for point in points {
+        let series = match &point.run {
+            // A log of queue pairs is one setting of two machines: whatever is off there (a core, a frequency, a link) is off
+            // in its bandwidths and latencies alike, so that its series do not count apart.
+            MeasuredRun::QueuePairs(_) => None,
+            // A log of a device's DMA has all series of a server in one table, so that as one cluster its errors would add up
+            // to nothing at the best fit, and nothing would be in doubt. What a model lacks is another thing for each
+            // operation and for each state of the caches, and goes through all sizes of it.
+            MeasuredRun::Dma(_) => Some(point.run.series()),
+        };
+        let next = numbers.len();
+        all.push(*numbers.entry((&point.file, series)).or_insert(next));
+    }
+    all
+}
+
+/// How far predictions err by what fitted points do that are predicted without their own run or cluster.
+struct Scatter {
+    /// By series, of points without their own run.
+    own: BTreeMap<MeasuredRun, f64>,
+    /// Of series that are fitted nowhere.
+    others: f64,
+}
+
+impl Scatter {
+    fn new(
+        points: &[MeasuredPoint],
+        held: &[bool],
+        (left_out, left_out_clusters): (&[Option<f64>], &[Option<f64>]),
+        clusters: usize,
+    ) -> Scatter {
+        let error = |predicted: f64, index: usize| (predicted / points[index].measured).ln().abs();
+        let mut errors: BTreeMap<MeasuredRun, Vec<f64>> = BTreeMap::new();
+        for index in (0..points.len()).filter(|index| !held[*index]) {
+            let own = errors.entry(points[index].run.series()).or_default();
+            own.extend(left_out[index].map(|predicted| error(predicted, index)));
+        }
+        let all: Vec<f64> = errors.values().flatten().copied().collect();
+        let of_clusters: Vec<f64> = (0..points.len())
+            .filter_map(|index| left_out_clusters[index].map(|predicted| error(predicted, index)))
+            .collect();
+        // What clusters scatter by is known from few of them, and the next is one more.
+        let few = student(0, clusters) * (1.0 + 1.0 / clusters.max(1) as f64).sqrt();
+        Scatter {
+            others: quantile(&all, 0.8).max(quantile(&of_clusters, 0.8) * few),
+            own: errors
+                .into_iter()
+                .map(|(series, errors)| (series, next_within_80(&errors).unwrap_or(quantile(&all, 0.8))))
+                .collect(),
+        }
+    }
+
+    /// How far an 80% interval reaches on each side of a prediction, as a logarithm. Of a series that is fitted at other sizes
+    /// errors without a run have in them what the numbers leave open; of others that comes on top.
+    fn side_80(&self, run: &MeasuredRun, open: impl FnOnce() -> f64) -> f64 {
+        self.own.get(&run.series()).copied().unwrap_or_else(|| open().hypot(self.others))
+    }
+}
+
+/// What the next error is within with a chance of 80%, where it may take any place among these with the same chance;
+/// nothing where these are too few to say.
+fn next_within_80(errors: &[f64]) -> Option<f64> {
+    let mut sorted = errors.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let place = (0.8 * (sorted.len() + 1) as f64).ceil() as usize;
+    sorted.get(place.checked_sub(1)?).copied()
 }
 
 /// The numbers that a search may move.
@@ -593,10 +682,11 @@ fn candidates(request: &CalibrationRequest<'_>) -> Result<Vec<Candidate>, Calibr
         // Sizes are powers of two that the machine itself states, and how many there are is counted.
         let is_continuous = match number.value {
             Quantity::Time(_) | Quantity::BitRate(_) | Quantity::OpRate(_) => true,
-            Quantity::Count(_) => {
-                names[0].ends_with("inflight_slots") || names[0].ends_with("outstanding_reads")
-            }
-            Quantity::Bytes(_) | Quantity::Frequency(_) | Quantity::Ratio(_) => false,
+            Quantity::Count(_) => ["inflight_slots", "outstanding_reads", "queue_depth"]
+                .iter()
+                .any(|end| names[0].ends_with(end)),
+            Quantity::Ratio(_) => names[0].ends_with("combined_share"),
+            Quantity::Bytes(_) | Quantity::Frequency(_) => false,
         };
         let is_asked = asked(fit);
         if let (Some(name), false) = (&is_asked, is_continuous) {
@@ -645,22 +735,26 @@ fn released(candidate: &Candidate) -> f64 {
 /// To four digits.
 fn rounded(of: Quantity, at: f64) -> Quantity {
     let base = at.exp();
+    if matches!(of, Quantity::Ratio(_)) {
+        let digits = 10f64.powf(3.0 - base.max(1e-6).log10().floor());
+        return Quantity::Ratio((base * digits).round() / digits);
+    }
     let step = 10f64.powf(base.abs().max(1.0).log10().floor() - 3.0).max(1.0);
     Quantity::from_base((base / step).round() * step, of.dimension()).unwrap_or(of)
 }
 
 /// Of runs that differ in their payload alone those that a search from many places can afford, spread over the payloads.
-fn spread_over(seen: &[usize], runs: &[ToolRun]) -> Vec<usize> {
-    let mut alike: BTreeMap<ToolRun, Vec<usize>> = BTreeMap::new();
+fn spread_over(seen: &[usize], runs: &[MeasuredRun]) -> Vec<usize> {
+    let mut alike: BTreeMap<MeasuredRun, Vec<usize>> = BTreeMap::new();
     for place in seen {
-        let run = &runs[*place];
-        let key = ToolRun { payload: Bytes::ZERO, cq_moderation: 1, length: None, ..run.clone() };
-        alike.entry(key).or_default().push(*place);
+        alike.entry(runs[*place].series()).or_default().push(*place);
     }
     let mut few: Vec<usize> = Vec::new();
-    for (run, mut places) in alike {
-        places.sort_by_key(|place| runs[*place].payload);
-        let afforded = MOST_SCANNED / followed_requests(run.queue_pairs).max(1);
+    for (series, mut places) in alike {
+        places.sort_by_key(|place| runs[*place].payload());
+        // What follows no request is cheap.
+        let followed = series.queue_pairs().map_or(1, |run| followed_requests(run.queue_pairs).max(1));
+        let afforded = MOST_SCANNED / followed;
         let keep = places.len().min(usize::try_from(afforded).unwrap_or(usize::MAX).max(LEAST_SCANNED));
         few.extend((0..keep).map(|index| places[index * (places.len() - 1) / (keep - 1).max(1)]));
     }
@@ -827,7 +921,7 @@ fn tell(
     moving: &[usize],
     candidates: &[Candidate],
     menu: &Menu<'_>,
-    logs: &[usize],
+    clusters: &[usize],
 ) -> Result<Told, CalibrationError> {
     let name = |index: usize| candidates[index].names[0].clone();
     let unfelt = |index: &usize| candidates[*index].is_asked && !moving.contains(index);
@@ -935,7 +1029,7 @@ fn tell(
         }
         kept.push((index, KeptNumber::of(&candidate.names[0], &candidate.number, reason, run)));
     }
-    let covariance = covariance(search, &best, &free, &slopes, &weights, logs);
+    let covariance = covariance(search, &best, &free, &slopes, &weights, clusters);
     of_kept.iter_mut().for_each(|of_one| of_one.sort_by(|one, other| other.1.total_cmp(&one.1)));
     // Numbers that are asked for are held against each other alone.
     let mut replacements: Vec<Vec<Replacement>> = vec![Vec::new(); free.len()];
@@ -1008,9 +1102,17 @@ struct Menu<'a> {
 
 impl<'a> Menu<'a> {
     /// Those that are not among the runs that there are.
-    fn new(candidates: &'a [Candidate], base: &'a System, path: &'a str, there: &[ToolRun]) -> Menu<'a> {
+    fn new(candidates: &'a [Candidate], base: &'a System, path: &'a str, there: &[MeasuredRun]) -> Menu<'a> {
         let (mut words, mut runs) = (Vec::new(), Vec::new());
-        for program in &crate::run::PROGRAMS {
+        let is_of_dma = there.iter().any(|run| matches!(run, MeasuredRun::Dma(_)));
+        for run in dma_menu().into_iter().filter(|_| is_of_dma) {
+            if !there.contains(&MeasuredRun::Dma(run.clone())) {
+                words.push(run.to_string());
+                runs.push(MeasuredRun::Dma(run));
+            }
+        }
+        let there: Vec<&ToolRun> = there.iter().filter_map(MeasuredRun::queue_pairs).collect();
+        for program in crate::run::PROGRAMS.iter().filter(|_| !is_of_dma) {
             // An atomic has one size.
             let is_atomic = program.verb == Verb::FetchAndAdd;
             let sizes: &[u64] = if is_atomic { &[8] } else { &[8, 4096, 1 << 20] };
@@ -1020,7 +1122,7 @@ impl<'a> Menu<'a> {
                 let mut add = |options: &str, run: ToolRun| {
                     if !there.iter().any(|other| is_same_command(&run, other)) {
                         words.push(format!("{}{option}{options}", program.name));
-                        runs.push(run);
+                        runs.push(MeasuredRun::QueuePairs(run));
                     }
                 };
                 add("", plain.clone());
@@ -1061,6 +1163,26 @@ impl<'a> Menu<'a> {
     }
 }
 
+/// Runs of a device's DMA that tell of it: each test, short and long, of what caches hold and of what they do not.
+fn dma_menu() -> Vec<DmaRun> {
+    const OPERATIONS: [(RunKind, DmaOperation); 5] = [
+        (RunKind::Latency, DmaOperation::Read),
+        (RunKind::Latency, DmaOperation::WriteThenRead),
+        (RunKind::Bandwidth, DmaOperation::Read),
+        (RunKind::Bandwidth, DmaOperation::Write),
+        (RunKind::Bandwidth, DmaOperation::ReadWrite),
+    ];
+    let mut all = Vec::new();
+    for (kind, operation) in OPERATIONS {
+        for payload in [64, 256, 2048].map(Bytes::new) {
+            for is_warm in [true, false] {
+                all.push(DmaRun { kind, operation, payload, window: Bytes::new(8192), is_warm });
+            }
+        }
+    }
+    all
+}
+
 /// Whether a run of the menu is one that was taken: how long it went, and what a machine sets by itself, may differ.
 fn is_same_command(run: &ToolRun, taken: &ToolRun) -> bool {
     let is_inline = |run: &ToolRun| run.payload <= run.inline;
@@ -1077,7 +1199,7 @@ fn covariance(
     free: &[usize],
     slopes: &BTreeMap<usize, Vec<f64>>,
     weights: &[f64],
-    logs: &[usize],
+    clusters: &[usize],
 ) -> Vec<Vec<f64>> {
     let count = free.len();
     let normal: Vec<Vec<f64>> = free
@@ -1085,16 +1207,16 @@ fn covariance(
         .map(|row| free.iter().map(|column| product(&slopes[row], &slopes[column], weights)).collect())
         .collect();
     let Some(inverse) = inverse(normal) else { return vec![vec![0.0; count]; count] };
-    // Errors of one prediction go together, as those of a model do, and so do those of one log, as those of a machine do.
+    // Errors of one prediction go together, as those of a model do, and so do those of a cluster.
     let mut of_places: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
-    let mut of_logs: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
-    for ((place, measured), log) in search.points.iter().zip(logs) {
+    let mut of_clusters: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+    for ((place, measured), cluster) in search.points.iter().zip(clusters) {
         let error = best.predicted[*place] - measured;
         let score = weight(error) * error / (SCALE * SCALE);
         for (column, index) in free.iter().enumerate() {
             let own = score * slopes[index][*place];
             of_places.entry(*place).or_insert_with(|| vec![0.0; count])[column] += own;
-            of_logs.entry(*log).or_insert_with(|| vec![0.0; count])[column] += own;
+            of_clusters.entry(*cluster).or_insert_with(|| vec![0.0; count])[column] += own;
         }
     }
     let spread = |groups: &BTreeMap<usize, Vec<f64>>| -> Vec<Vec<f64>> {
@@ -1103,11 +1225,13 @@ fn covariance(
             |row: usize, column: usize| few * groups.values().map(|sum| sum[row] * sum[column]).sum::<f64>();
         (0..count).map(|row| (0..count).map(|column| of(row, column)).collect()).collect()
     };
-    let (middle_places, middle_logs) = (spread(&of_places), spread(&of_logs));
-    let wider = student(1, of_logs.len()).powi(2);
+    let (middle_places, middle_clusters) = (spread(&of_places), spread(&of_clusters));
+    let wider = student(1, of_clusters.len()).powi(2);
     let middle: Vec<Vec<f64>> = (0..count)
         .map(|row| {
-            (0..count).map(|column| middle_places[row][column] + wider * middle_logs[row][column]).collect()
+            (0..count)
+                .map(|column| middle_places[row][column] + wider * middle_clusters[row][column])
+                .collect()
         })
         .collect();
     let times = |one: &[Vec<f64>], other: &[Vec<f64>]| -> Vec<Vec<f64>> {
@@ -1215,6 +1339,28 @@ fn repeated(points: &[MeasuredPoint], places: &[usize]) -> ErrorSummary {
     ErrorSummary::of(&differences)
 }
 
+/// Which of two runs is faster, where they differ in what caches hold alone. What the fit takes for scatter is no difference.
+fn warm_against_cold(points: &[MeasuredPoint], answer: &[PredictedPoint]) -> Directions {
+    let direction = |warm: f64, cold: f64| match (warm / cold).ln() {
+        apart if apart.abs() <= SCALE => 0,
+        apart if apart > 0.0 => 1,
+        _ => -1,
+    };
+    let mut found = Directions::default();
+    for (cold, point) in points.iter().enumerate() {
+        let Some(run) = point.run.dma().filter(|run| !run.is_warm) else { continue };
+        let same = MeasuredRun::Dma(DmaRun { is_warm: true, ..run.clone() });
+        let own = |warm: &usize| points[*warm].run == same && points[*warm].file == point.file;
+        for warm in (0..points.len()).filter(own) {
+            let measured = direction(points[warm].measured, point.measured);
+            let predicted = direction(answer[warm].predicted, answer[cold].predicted);
+            found.pairs += 1;
+            found.right += usize::from(measured == predicted);
+        }
+    }
+    found
+}
+
 /// A model of two numbers: what it says of a size.
 type Simple = fn(&[f64], RunKind, f64) -> f64;
 
@@ -1240,8 +1386,8 @@ fn straight_line(numbers: &[f64], kind: RunKind, size: f64) -> f64 {
 fn simple_fit(simple: Simple, points: &[MeasuredPoint], held: &[bool]) -> Vec<f64> {
     let mut all = vec![f64::NAN; points.len()];
     for kind in [RunKind::Bandwidth, RunKind::Latency] {
-        let own: Vec<usize> = (0..points.len()).filter(|index| points[*index].run.kind == kind).collect();
-        let size = |index: usize| points[index].run.payload.get() as f64;
+        let own: Vec<usize> = (0..points.len()).filter(|index| points[*index].run.kind() == kind).collect();
+        let size = |index: usize| points[index].run.payload().get() as f64;
         let model = |at: &[f64]| -> Option<Vec<f64>> {
             Some(own.iter().map(|index| simple(at, kind, size(*index))).collect())
         };
@@ -1296,13 +1442,27 @@ impl ErrorSummary {
 }
 
 /// The programs that a run of a name means, for whoever prints one.
-pub fn program_of(run: &ToolRun) -> Option<&'static ToolProgram> {
-    crate::run::PROGRAMS.iter().find(|program| program.verb == run.verb && program.kind == run.kind)
+pub fn program_of(run: &MeasuredRun) -> Option<&'static str> {
+    let run = match run {
+        MeasuredRun::QueuePairs(run) => run,
+        MeasuredRun::Dma(run) => return Some(run.program()),
+    };
+    let is_own = |program: &&ToolProgram| program.verb == run.verb && program.kind == run.kind;
+    crate::run::PROGRAMS.iter().find(is_own).map(|program| program.name)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Of four errors the next is within the greatest with a chance of four in five, and of three nothing is said.
+    #[test]
+    fn few_errors_say_what_the_next_is_within() {
+        assert_eq!(next_within_80(&[0.3, 0.1, 0.2]), None);
+        assert_eq!(next_within_80(&[0.3, 0.1, 0.4, 0.2]), Some(0.4));
+        let many: Vec<f64> = (1..=19).map(f64::from).collect();
+        assert_eq!(next_within_80(&many), Some(16.0));
+    }
 
     /// The menu has atomics of their one size, and no run that is there already, however long it went.
     #[test]
@@ -1313,7 +1473,7 @@ mod tests {
         let mut taken = program.run(Bytes::new(8));
         (taken.length, taken.mtu, taken.outstanding_reads) = (None, Some(Bytes::new(4096)), Some(16));
         let all = Menu::new(&[], &system, "client-host", &[]).words;
-        let rest = Menu::new(&[], &system, "client-host", &[taken]).words;
+        let rest = Menu::new(&[], &system, "client-host", &[MeasuredRun::QueuePairs(taken)]).words;
         let gone: Vec<&String> = all.iter().filter(|word| !rest.contains(word)).collect();
         assert_eq!(gone, ["ib_read_bw -s 8"]);
         let atomics: Vec<&String> = all.iter().filter(|word| word.starts_with("ib_atomic")).collect();
@@ -1327,16 +1487,19 @@ mod tests {
     #[test]
     fn what_is_cheap_to_follow_is_looked_at_whole() {
         let program = ToolProgram::named("ib_read_bw").expect("it is one of perftest's");
-        let mut runs: Vec<ToolRun> = Vec::new();
+        let mut runs: Vec<MeasuredRun> = Vec::new();
         for queue_pairs in [1, 8, 32, 16_384] {
-            let of = |power: u32| ToolRun { queue_pairs, ..program.run(Bytes::new(1 << power)) };
+            let of = |power: u32| {
+                MeasuredRun::QueuePairs(ToolRun { queue_pairs, ..program.run(Bytes::new(1 << power)) })
+            };
             runs.extend((1..=12).map(of));
         }
         runs.sort();
         let seen: Vec<usize> = (0..runs.len()).collect();
         let few = spread_over(&seen, &runs);
         let payloads = |queue_pairs: u64| -> Vec<u64> {
-            let own = few.iter().map(|place| &runs[*place]).filter(|run| run.queue_pairs == queue_pairs);
+            let own = few.iter().filter_map(|place| runs[*place].queue_pairs());
+            let own = own.filter(|run| run.queue_pairs == queue_pairs);
             let mut payloads: Vec<u64> = own.map(|run| run.payload.get()).collect();
             payloads.sort_unstable();
             payloads

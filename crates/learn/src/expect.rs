@@ -132,6 +132,14 @@ pub enum ExpectError {
         /// The path.
         path: String,
     },
+    /// No engine at the path's requester copies over it.
+    #[error(
+        "path `{path}` is none of a device's own DMA, which the logs measured; name one from the engine's side, as in `soc-host-dma`"
+    )]
+    NoEngine {
+        /// The path.
+        path: String,
+    },
 }
 
 impl From<ProfileError> for ExpectError {

@@ -26,6 +26,7 @@ mod calibrate;
 mod descent;
 pub mod describe;
 pub mod diagnose;
+mod dma;
 mod doubt;
 mod expect;
 mod points;
@@ -33,13 +34,14 @@ mod posting;
 mod run;
 
 pub use calibrate::{
-    Calibration, CalibrationError, CalibrationRequest, ErrorSummary, KeptNumber, KeptReason, LearntDoubt,
-    LearntNumber, PredictedPoint, calibrate, program_of,
+    Calibration, CalibrationError, CalibrationRequest, Directions, ErrorSummary, KeptNumber, KeptReason,
+    LearntDoubt, LearntNumber, PredictedPoint, calibrate, program_of,
 };
 
+pub use dma::{DmaBench, DmaOperation, DmaRun};
 pub use expect::{Ceiling, CeilingKind, ExpectError, Expected, ToolBench};
 pub use points::{HoldOut, LeftAside, MeasuredPoint, PointCollector, UnknownHoldOut};
 pub use run::{
-    MOST_DEPTH, MOST_QUEUE_PAIRS, NotARun, PROGRAMS, RunKind, RunLength, TOOL_CQ_MODERATION, TOOL_MODERATED,
-    TOOL_POLL_BATCH, TOOL_TX_DEPTH, ToolProgram, ToolRun,
+    MOST_DEPTH, MOST_QUEUE_PAIRS, MeasuredRun, NotARun, PROGRAMS, RunKind, RunLength, TOOL_CQ_MODERATION,
+    TOOL_MODERATED, TOOL_POLL_BATCH, TOOL_TX_DEPTH, ToolProgram, ToolRun,
 };

@@ -1,6 +1,6 @@
 //! Measured points of logs: which figures count, once each, and which are kept for prediction.
 
-use crate::run::{NotARun, RunKind, ToolRun};
+use crate::run::{MeasuredRun, NotARun, RunKind};
 use offpath_logs::{
     LogDetail, LogFigure, LogMeasurement, LogMetric, LogSide, MetricStatistic, MetricSubject,
 };
@@ -18,7 +18,7 @@ pub struct MeasuredPoint {
     /// Its line.
     pub line: u64,
     /// What was run.
-    pub run: ToolRun,
+    pub run: MeasuredRun,
     /// Messages per second of a bandwidth test, or seconds of a latency test.
     pub measured: f64,
     /// The figure itself.
@@ -78,7 +78,7 @@ impl PointCollector {
     /// Takes a figure of a log, where it is one that a prediction can be held to.
     pub fn take(&mut self, file: &str, figure: &LogMeasurement) {
         let LogMeasurement { metric, line, .. } = figure;
-        let run = match ToolRun::of(figure) {
+        let run = match MeasuredRun::of(figure) {
             Ok(run) => run,
             Err(NotARun::OtherMetric { .. }) => return,
             Err(why) => return self.leave(file, *line, why.to_string()),
@@ -92,8 +92,8 @@ impl PointCollector {
         }
         let measured = match (metric.subject, figure.figure) {
             (MetricSubject::OperationRate, LogFigure::Rate(rate)) => rate.per_s(),
-            (MetricSubject::Bandwidth, LogFigure::BitRate(rate)) if run.payload > Bytes::ZERO => {
-                rate.bits_per_second() as f64 / 8.0 / run.payload.get() as f64
+            (MetricSubject::Bandwidth, LogFigure::BitRate(rate)) if run.payload() > Bytes::ZERO => {
+                rate.bits_per_second() as f64 / 8.0 / run.payload().get() as f64
             }
             (MetricSubject::Latency, LogFigure::Time(time)) => time.as_seconds(),
             (MetricSubject::Latency, _) => {
@@ -148,7 +148,7 @@ impl PointCollector {
             let key = |one: &Sided| (one.0.metric, one.1);
             one.0.run == other.0.run && one.0.measured == other.0.measured && key(one) == key(other)
         };
-        let mut known: BTreeMap<(ToolRun, u64), Vec<Printed>> = BTreeMap::new();
+        let mut known: BTreeMap<(MeasuredRun, u64), Vec<Printed>> = BTreeMap::new();
         let mut kept = Vec::new();
         for (index, (_, rows)) in files.iter().enumerate() {
             // Two runs may print the same figure once; all of them are the same in a copy.
@@ -238,17 +238,19 @@ impl fmt::Display for HoldOut {
 pub(crate) fn held_out(points: &[MeasuredPoint], rules: &[HoldOut]) -> Vec<bool> {
     let mut sizes: BTreeMap<RunKind, BTreeSet<Bytes>> = BTreeMap::new();
     for point in points {
-        sizes.entry(point.run.kind).or_default().insert(point.run.payload);
+        sizes.entry(point.run.kind()).or_default().insert(point.run.payload());
     }
-    let is_second = |run: &ToolRun| {
-        let place = sizes[&run.kind].iter().position(|size| *size == run.payload);
+    let is_second = |run: &MeasuredRun| {
+        let place = sizes[&run.kind()].iter().position(|size| *size == run.payload());
         place.is_some_and(|place| place % 2 == 1)
     };
-    let is_held = |run: &ToolRun| {
+    let is_held = |run: &MeasuredRun| {
         rules.iter().any(|rule| match rule {
             HoldOut::Sizes => is_second(run),
-            HoldOut::Verb(verb) => run.verb == *verb,
-            HoldOut::QueuePairs(counts) => counts.contains(&run.queue_pairs),
+            HoldOut::Verb(verb) => run.verb() == Some(*verb),
+            HoldOut::QueuePairs(counts) => {
+                run.queue_pairs().is_some_and(|run| counts.contains(&run.queue_pairs))
+            }
         })
     };
     points.iter().map(|point| is_held(&point.run)).collect()

@@ -1,5 +1,6 @@
 //! What a benchmark was asked to do, in full.
 
+use crate::dma::{DmaOperation, DmaRun};
 use offpath_logs::{
     LogConditions, LogDetail, LogMeasurement, LogOperation, LogTool, MetricSubject, TrafficDirections,
 };
@@ -328,6 +329,93 @@ impl fmt::Display for ToolRun {
         match self.directions {
             TrafficDirections::One => Ok(()),
             TrafficDirections::Both => write!(f, ", both directions"),
+        }
+    }
+}
+
+/// What a benchmark was asked to do, of queue pairs or of a device's DMA.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum MeasuredRun {
+    /// Of queue pairs.
+    QueuePairs(ToolRun),
+    /// Of a device's DMA.
+    Dma(DmaRun),
+}
+
+impl MeasuredRun {
+    /// The run that a figure of a log was taken in.
+    ///
+    /// # Errors
+    /// [`NotARun`] as of either.
+    pub fn of(measurement: &LogMeasurement) -> Result<MeasuredRun, NotARun> {
+        match measurement.tool {
+            LogTool::PcieBench => DmaRun::of(measurement).map(MeasuredRun::Dma),
+            _ => ToolRun::of(measurement).map(MeasuredRun::QueuePairs),
+        }
+    }
+
+    /// What it measures.
+    pub fn kind(&self) -> RunKind {
+        match self {
+            MeasuredRun::QueuePairs(run) => run.kind,
+            MeasuredRun::Dma(run) => run.kind,
+        }
+    }
+
+    /// Bytes of a request.
+    pub fn payload(&self) -> Bytes {
+        match self {
+            MeasuredRun::QueuePairs(run) => run.payload,
+            MeasuredRun::Dma(run) => run.payload,
+        }
+    }
+
+    /// The verb, where it is one alone.
+    pub fn verb(&self) -> Option<Verb> {
+        match self {
+            MeasuredRun::QueuePairs(run) => Some(run.verb),
+            MeasuredRun::Dma(DmaRun { operation: DmaOperation::Read, .. }) => Some(Verb::Read),
+            MeasuredRun::Dma(DmaRun { operation: DmaOperation::Write, .. }) => Some(Verb::Write),
+            MeasuredRun::Dma(_) => None,
+        }
+    }
+
+    /// What it has in common with those of its series, which differ from it in their payload alone: how long they go is
+    /// no difference.
+    pub fn series(&self) -> MeasuredRun {
+        match self {
+            MeasuredRun::QueuePairs(run) => MeasuredRun::QueuePairs(ToolRun {
+                payload: Bytes::ZERO,
+                cq_moderation: 1,
+                length: None,
+                ..run.clone()
+            }),
+            MeasuredRun::Dma(run) => MeasuredRun::Dma(DmaRun { payload: Bytes::ZERO, ..run.clone() }),
+        }
+    }
+
+    /// The run, where it is of queue pairs.
+    pub fn queue_pairs(&self) -> Option<&ToolRun> {
+        match self {
+            MeasuredRun::QueuePairs(run) => Some(run),
+            MeasuredRun::Dma(_) => None,
+        }
+    }
+
+    /// The run, where it is of a device's DMA.
+    pub fn dma(&self) -> Option<&DmaRun> {
+        match self {
+            MeasuredRun::QueuePairs(_) => None,
+            MeasuredRun::Dma(run) => Some(run),
+        }
+    }
+}
+
+impl fmt::Display for MeasuredRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MeasuredRun::QueuePairs(run) => run.fmt(f),
+            MeasuredRun::Dma(run) => run.fmt(f),
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use offpath_learn::{
     Calibration, CalibrationError, CalibrationRequest, ErrorSummary, HoldOut, KeptReason, LearntDoubt,
-    MeasuredPoint, PointCollector, PredictedPoint, RunKind, ToolBench, ToolProgram, ToolRun, calibrate,
+    MeasuredPoint, MeasuredRun, PointCollector, PredictedPoint, RunKind, ToolBench, ToolProgram, ToolRun,
+    calibrate,
 };
 use offpath_logs::{LogItem, LogMetric, LogReader, MetricStatistic, MetricSubject};
 use offpath_profile::{Library, System, SystemRequest};
@@ -35,7 +36,7 @@ fn measured(card: &System, runs: &[ToolRun], seed: u64) -> Vec<MeasuredPoint> {
         MeasuredPoint {
             file: format!("{}-{}.log", run.verb, run.queue_pairs),
             line: line as u64,
-            run: run.clone(),
+            run: MeasuredRun::QueuePairs(run.clone()),
             measured: value * (1.0 + 0.02 * bell),
             metric: LogMetric::new(subject, MetricStatistic::Mean),
         }
@@ -323,8 +324,11 @@ fn public_logs_are_predicted_from_a_part_of_them() {
         "fitted {:?}\nheld {:?}\nroofline {:?}\nline {:?}",
         found.fitted, found.predicted, found.roofline, found.line
     );
-    println!("left out {:?}\nlogs {:?}\nrepeated {:?}", found.left_out, found.left_out_logs, found.repeated);
-    println!("covered {} of {}, scatter {}", found.covered, found.predicted.points, found.scatter_80);
+    println!(
+        "left out {:?}\nclusters {:?}\nrepeated {:?}",
+        found.left_out, found.left_out_clusters, found.repeated
+    );
+    println!("covered {} of {}", found.covered, found.predicted.points);
     for one in found.points.iter().filter(|one| one.held_out) {
         let measured = points[one.point].measured;
         if (one.predicted / measured - 1.0).abs() > 0.05 {
@@ -337,13 +341,14 @@ fn public_logs_are_predicted_from_a_part_of_them() {
             );
         }
     }
+    let pairs = |point: &MeasuredPoint| point.run.queue_pairs().map_or(0, |run| run.queue_pairs);
     // What a copy of the nearest measured curves would err by: the fitted READs of 1 queue pair for 1, of 8 for all others, a
     // straight line of logarithms between sizes.
     let at = |queue_pairs: u64, size: f64| -> f64 {
         let mut known: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
         let fitted = found.points.iter().filter(|one| !one.held_out).map(|one| &points[one.point]);
-        for point in fitted.filter(|point| (point.run.queue_pairs == 1) == (queue_pairs == 1)) {
-            known.entry(point.run.payload.get()).or_default().push(point.measured.ln());
+        for point in fitted.filter(|point| (pairs(point) == 1) == (queue_pairs == 1)) {
+            known.entry(point.run.payload().get()).or_default().push(point.measured.ln());
         }
         let mean = |all: &Vec<f64>| all.iter().sum::<f64>() / all.len() as f64;
         let below = known.range(..=size as u64).next_back().or(known.iter().next()).expect("a size");
@@ -354,12 +359,12 @@ fn public_logs_are_predicted_from_a_part_of_them() {
     };
     let copied = found.points.iter().filter(|one| one.held_out).map(|one| {
         let point = &points[one.point];
-        (at(point.run.queue_pairs, point.run.payload.get() as f64) / point.measured - 1.0).abs()
+        (at(pairs(point), point.run.payload().get() as f64) / point.measured - 1.0).abs()
     });
     println!("copied {:?}", ErrorSummary::of(&copied.collect::<Vec<_>>()));
     for (least, most) in [(0, 2 << 10), (2 << 10, 64 << 10), (64 << 10, u64::MAX)] {
         let own = found.points.iter().filter(|one| {
-            let size = points[one.point].run.payload.get();
+            let size = points[one.point].run.payload().get();
             one.held_out && size > least && size <= most
         });
         let of = |predicted: &dyn Fn(&PredictedPoint) -> f64| {

@@ -6,6 +6,9 @@ use offpath_quantity::{Bytes, Time};
 use offpath_route::{Path, Verb};
 use std::fmt;
 
+/// Bytes at the end of a WRITE that is looked for in memory: a word that tells it from the one before.
+pub(crate) const MARK: Bytes = Bytes::new(8);
+
 /// What runs at the same time as a run, with its payload, queue pairs and depth.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BesideFlow {
@@ -32,6 +35,18 @@ impl MeasurePoint {
     /// Requests that are in flight at most, of all queue pairs together.
     pub fn in_flight(&self) -> u64 {
         self.run.queue_pairs.saturating_mul(self.run.tx_depth)
+    }
+
+    /// Why no backend measures it; `None` where it may be measured.
+    pub fn refused(&self) -> Option<String> {
+        let ToolRun { kind, verb, payload, .. } = self.run;
+        let is_seen = payload >= MARK && payload.get().is_multiple_of(MARK.get());
+        (kind == RunKind::Latency && verb == Verb::Write && !is_seen).then(|| {
+            format!(
+                "a WRITE is over when its last {MARK} are seen in memory as one word, so only payloads that are a multiple \
+                 of {MARK} have a latency; take another `--size`"
+            )
+        })
     }
 
     /// Whether the model of one posting thread has it: one thread, and nothing at the same time.

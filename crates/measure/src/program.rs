@@ -3,10 +3,10 @@
 //! A connection begins with a greeting of the requester, which says what the responder has to do, and the responder's
 //! answer, which names its memory. It ends with an empty message.
 
-use crate::point::{MeasurePoint, MeasuringEffort};
+use crate::point::{MARK, MeasurePoint, MeasuringEffort};
 use offpath_fabric::{
-    Access, Completion, Fabric, Listener, QueuePair, QueuePairOptions, Region, RemoteRegion, Role, RoleEnd,
-    Run, WorkKind, WorkRequest,
+    Access, Completion, ConnectError, Fabric, Listener, QueuePair, QueuePairOptions, Region, RemoteRegion,
+    Role, RoleEnd, RoleName, Run, WorkKind, WorkRequest,
 };
 use offpath_learn::{RunKind, ToolRun};
 use offpath_logs::TrafficDirections;
@@ -15,7 +15,7 @@ use offpath_route::{Path, Verb};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, VecDeque};
 use std::future::poll_fn;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::Poll;
 
@@ -25,6 +25,12 @@ const SERVICE: &str = "measure";
 const RECEIVES: u32 = 512;
 /// How long a responder keeps a connection of which it hears nothing more: longer than any point takes.
 const FORGOTTEN: Time = Time::from_ms(600_000);
+/// After which time without an answer a responder is asked whether it is there.
+const SILENCE: Time = Time::from_ms(1_000);
+/// How many times as long as windows are begun in a point may take until its peer counts as gone: a receive never learns it.
+const PATIENCE: u64 = 10;
+/// What a flow says that ended because another failed, which says why.
+const STOPPED: &str = "another flow of the point failed";
 /// How often a program that looks at its memory looks where time is virtual; elsewhere it does nothing else.
 const LOOK_EVERY: Time = Time::from_ns(20);
 /// The word of the message that ends a connection.
@@ -193,10 +199,15 @@ impl MeasuringProgram {
             fabric.spawn(serving);
         }
         let mut given = Vec::new();
+        let mut stopped = Ok(());
         for (number, flow) in flows {
-            let figures = flow.await.map_err(|_| "the flow was stopped".to_string())?;
-            given.push((number, figures?));
+            match flow.await.map_err(|_| "the flow was stopped".to_string())? {
+                Ok(figures) => given.push((number, figures)),
+                Err(why) if why == STOPPED => stopped = Err(why),
+                Err(why) => return Err(why),
+            }
         }
+        stopped?;
         // Others may still speak to what is served here.
         while together.open.get() > 0 && !together.failed.get() {
             fabric.sleep(Time::from_us(10)).await;
@@ -215,13 +226,18 @@ pub fn responder<F: Fabric>(name: &str) -> Role<F, Result<(), String>> {
 /// # Errors
 /// What a role says that it failed by.
 pub fn figures_of(run: Run<Given>) -> Result<Vec<FlowFigures>, String> {
-    let mut all = Vec::new();
+    let (mut all, mut failed) = (Vec::new(), Vec::new());
     for outcome in run.outcomes {
         match outcome.end {
-            RoleEnd::Finished(given) => all.extend(given.map_err(|why| format!("{}: {why}", outcome.name))?),
+            RoleEnd::Finished(Ok(given)) => all.extend(given),
+            RoleEnd::Finished(Err(why)) => failed.push((why == STOPPED, format!("{}: {why}", outcome.name))),
             RoleEnd::Stopped => {}
-            RoleEnd::Crashed => return Err(format!("{} crashed", outcome.name)),
+            RoleEnd::Crashed => failed.push((false, format!("{} crashed", outcome.name))),
         }
+    }
+    // Of those that stopped for one another, who was first says why.
+    if let Some((_, why)) = failed.into_iter().min_by_key(|(is_stopped, _)| *is_stopped) {
+        return Err(why);
     }
     all.sort_by_key(|(number, _)| *number);
     Ok(all.into_iter().map(|(_, figures)| figures).collect())
@@ -255,7 +271,10 @@ async fn serve<F: Fabric>(fabric: F) -> Result<(), String> {
         let queue_pair = fabric.create_queue_pair(options).map_err(words)?;
         let control = register(&fabric, GREETING)?;
         let greeting = queue_pair.receive(control.slice(0, GREETING)).map_err(words)?;
-        listener.accept(&queue_pair).await.map_err(words)?;
+        if !is_connected(listener.accept(&queue_pair).await)? {
+            queue_pair.close();
+            continue;
+        }
         let own = fabric.clone();
         // A connection ends where its peer is gone, and others go on.
         fabric.spawn(async move {
@@ -263,6 +282,15 @@ async fn serve<F: Fabric>(fabric: F) -> Result<(), String> {
             let _ = own.timeout(FORGOTTEN, answering).await;
             queue_pair.close();
         });
+    }
+}
+
+/// Whether a peer was connected. One that cannot be does not end the service for others; what is wrong with the service does.
+fn is_connected(accepted: Result<RoleName, ConnectError>) -> Result<bool, String> {
+    match accepted {
+        Ok(_) => Ok(true),
+        Err(ConnectError::Failed { .. } | ConnectError::Timeout { .. }) => Ok(false),
+        Err(error) => Err(words(error)),
     }
 }
 
@@ -331,7 +359,7 @@ async fn answer<F: Fabric>(
 
 /// Where the last word of a payload is.
 fn own_mark(length: u64) -> u64 {
-    length.max(8) - 8
+    length.max(MARK.get()) - MARK.get()
 }
 
 /// What a completion gives where it is there by now.
@@ -438,6 +466,12 @@ impl<F: Fabric> Lane<F> {
         Ok(())
     }
 
+    /// Asks the responder's NIC for nothing, which fails where it is gone.
+    async fn ask(&self) -> Result<(), String> {
+        let nothing = WorkRequest::read(self.out.slice(0, 0), self.there.at(0));
+        success(self.queue_pair.post(nothing).map_err(words)?.await).map(|_| ())
+    }
+
     /// Ends the connection: what was posted before ends with the message.
     async fn close(self) -> Result<(), String> {
         let request = WorkRequest::send(self.own.slice(0, 0)).immediate(GOODBYE);
@@ -522,9 +556,23 @@ impl Flow {
         effort: MeasuringEffort,
         together: &Rc<Together>,
     ) -> Result<FlowFigures, String> {
-        let result = match self.run.kind {
-            RunKind::Latency => self.round_trips(&fabric, effort).await,
-            RunKind::Bandwidth => self.stream(&fabric, effort, together).await,
+        let measured = async {
+            match self.run.kind {
+                RunKind::Latency => self.round_trips(&fabric, effort).await,
+                RunKind::Bandwidth => self.stream(&fabric, effort, together).await,
+            }
+        };
+        // Where time is virtual, whoever waits for nothing is told so at once.
+        let result = if fabric.capabilities().virtual_time {
+            measured.await
+        } else {
+            let limit = effort.longest.times(PATIENCE);
+            fabric.timeout(limit, measured).await.unwrap_or_else(|| {
+                Err(format!(
+                    "it has not ended after {limit}: look whether `{}` still answers, or measure smaller payloads",
+                    self.path.responder
+                ))
+            })
         };
         if result.is_err() {
             together.failed.set(true);
@@ -554,19 +602,26 @@ impl Flow {
             let (fabric, run, windows, together) =
                 (fabric.clone(), self.run.clone(), windows.clone(), together.clone());
             fabric.clone().spawn(async move {
-                while together.measuring.get() > 0 && !together.failed.get() {
-                    for lane in &mut lanes {
-                        lane.fill(&run)?;
+                let posted = async {
+                    while together.measuring.get() > 0 && !together.failed.get() {
+                        for lane in &mut lanes {
+                            lane.fill(&run)?;
+                        }
+                        let requests = ended(&mut lanes).await?;
+                        if windows.borrow_mut().saw(requests, fabric.now()) {
+                            together.measuring.set(together.measuring.get() - 1);
+                        }
                     }
-                    let requests = ended(&mut lanes).await?;
-                    if windows.borrow_mut().saw(requests, fabric.now()) {
-                        together.measuring.set(together.measuring.get() - 1);
+                    for lane in lanes {
+                        lane.close().await?;
                     }
+                    Ok::<(), String>(())
+                };
+                let posted = posted.await;
+                if posted.is_err() {
+                    together.failed.set(true);
                 }
-                for lane in lanes {
-                    lane.close().await?;
-                }
-                Ok::<(), String>(())
+                posted
             })
         };
         let posting: Vec<_> = posting.into_iter().map(post).collect();
@@ -575,7 +630,7 @@ impl Flow {
         }
         let windows = windows.borrow().figures();
         match windows.is_empty() {
-            true => Err("it ended before its first window".to_string()),
+            true => Err(STOPPED.to_string()),
             false => Ok(FlowFigures { windows, latencies: Vec::new() }),
         }
     }
@@ -586,16 +641,44 @@ impl Flow {
         effort: MeasuringEffort,
     ) -> Result<FlowFigures, String> {
         let lane = Lane::<F>::open(fabric, self).await?;
+        let rounds = Cell::new(0);
+        let figures = {
+            let mut measured = pin!(self.windows_of_rounds(fabric, effort, &lane, &rounds));
+            // A queue pair learns from a request alone that its peer is gone, and whoever waits for an answer posts none. Where time
+            // is virtual, that ends the run at once.
+            loop {
+                if fabric.capabilities().virtual_time {
+                    break measured.as_mut().await?;
+                }
+                let before = rounds.get();
+                match fabric.timeout(SILENCE, measured.as_mut()).await {
+                    Some(figures) => break figures?,
+                    None if rounds.get() == before => lane.ask().await?,
+                    None => {}
+                }
+            }
+        };
+        lane.close().await?;
+        Ok(figures)
+    }
+
+    async fn windows_of_rounds<F: Fabric>(
+        &self,
+        fabric: &F,
+        effort: MeasuringEffort,
+        lane: &Lane<F>,
+        rounds: &Cell<u64>,
+    ) -> Result<FlowFigures, String> {
         let mut figures = FlowFigures::default();
-        let (begun, mut round) = (fabric.now(), 0);
+        let begun = fabric.now();
         for window in 0..=effort.windows {
             let since = fabric.now();
             let mut samples = Vec::new();
             let requests = if window == 0 { effort.warm_up } else { effort.requests.max(1) };
             let time = if window == 0 { Time::ZERO } else { effort.time };
             while (samples.len() as u64) < requests || fabric.now().saturating_sub(since) < time {
-                round += 1;
-                samples.push(self.round_trip(fabric, &lane, round).await?);
+                rounds.set(rounds.get() + 1);
+                samples.push(self.round_trip(fabric, lane, rounds.get()).await?);
             }
             let now = fabric.now();
             if window > 0 {
@@ -607,7 +690,6 @@ impl Flow {
                 }
             }
         }
-        lane.close().await?;
         Ok(figures)
     }
 
@@ -641,5 +723,118 @@ impl Flow {
                 Ok(fabric.now().saturating_sub(since))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::point::BesideFlow;
+    use offpath_fabric::Backend;
+    use offpath_fabric::local::Local;
+    use offpath_fabric::local::LocalFabric;
+
+    fn flow(verb: Verb, kind: RunKind) -> Flow {
+        let run = ToolRun {
+            kind,
+            verb,
+            payload: Bytes::new(64),
+            queue_pairs: 1,
+            tx_depth: 1,
+            post_list: 1,
+            cq_moderation: 1,
+            inline: Bytes::ZERO,
+            outstanding_reads: None,
+            mtu: None,
+            directions: TrafficDirections::One,
+            length: None,
+        };
+        Flow { path: "client-host".parse().expect("a path"), run, threads: 1 }
+    }
+
+    /// How a flow fails whose responder is there until the first request and then, `gone` or not, does nothing more.
+    fn failing(verb: Verb, gone: bool) -> String {
+        let client = Role::new("client", 0, move |fabric| async move {
+            let time = Time::ZERO;
+            let longest = if gone { Time::from_ms(1_000) } else { Time::from_ms(20) };
+            let effort = MeasuringEffort { warm_up: 1, requests: 5, windows: 1, time, longest };
+            let together = Rc::new(Together { open: Cell::new(1), ..Together::default() });
+            flow(verb, RunKind::Latency).measure(fabric, effort, &together).await.map(|_| ())
+        });
+        let host = Role::new("host", 0, move |fabric: LocalFabric| async move {
+            let listener = fabric.listen(SERVICE).map_err(words)?;
+            let queue_pair = fabric.create_queue_pair(QueuePairOptions::rc()).map_err(words)?;
+            let control = register(&fabric, GREETING)?;
+            let greeting = queue_pair.receive(control.slice(0, GREETING)).map_err(words)?;
+            listener.accept(&queue_pair).await.map_err(words)?;
+            success(greeting.await)?;
+            let own = register(&fabric, 64)?;
+            let taken = queue_pair.receive(own.slice(0, 64)).map_err(words)?;
+            control.write(0, &own.remote().to_bytes()).map_err(words)?;
+            success(queue_pair.send(control.slice(0, RemoteRegion::BYTES as u64)).map_err(words)?.await)?;
+            // What it is asked has come, and it is there or not; it answers nothing.
+            match verb {
+                Verb::Send => drop(success(taken.await)?),
+                _ => {
+                    while own.load(own_mark(64)).map_err(words)? == 0 {
+                        fabric.sleep(Time::from_us(10)).await;
+                    }
+                }
+            }
+            match gone {
+                true => queue_pair.close(),
+                false => fabric.sleep(FORGOTTEN).await,
+            }
+            Ok(())
+        })
+        .in_background();
+        let run = Local::new(1).run(vec![client, host]).expect("it ends");
+        let client = run.outcomes.into_iter().find(|outcome| outcome.name.role == "client");
+        match client.map(|outcome| outcome.end) {
+            Some(RoleEnd::Finished(Err(why))) => why,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// A responder that is gone, or there and silent, ends a latency with a reason: nothing hangs.
+    #[test]
+    fn a_silent_responder_is_not_waited_for_for_ever() {
+        for verb in [Verb::Write, Verb::Send] {
+            let why = failing(verb, false);
+            assert!(why.contains("not ended after 200 ms") && why.contains("`host`"), "{verb}: {why}");
+            let why = failing(verb, true);
+            assert!(!why.contains("not ended"), "{verb}: {why}");
+        }
+    }
+
+    /// Of flows that stop for one another the reason of the first is told, whoever it is.
+    #[test]
+    fn the_first_reason_is_told() {
+        let Flow { path, run, threads } = flow(Verb::Read, RunKind::Bandwidth);
+        for beside in ["client-host", "host-client"] {
+            let beside = BesideFlow { verb: Verb::Copy, path: beside.parse().expect("a path") };
+            let point = MeasurePoint { path: path.clone(), run: run.clone(), threads, beside: Some(beside) };
+            // More requests than it gets to.
+            let effort = MeasuringEffort { requests: u64::MAX / 2, ..MeasuringEffort::of(&point, 1) };
+            let program = MeasuringProgram::new(&point, effort);
+            let run = Local::new(1).run(program.roles(|_| true)).expect("it ends");
+            let why = figures_of(run).expect_err("no queue pair copies");
+            assert!(why.contains("queue pairs carry no"), "{why}");
+        }
+    }
+
+    /// A peer that cannot be connected leaves the service to others.
+    #[test]
+    fn one_peer_ends_no_service() {
+        let peer = RoleName::new("client", 0);
+        let failed = |reason: &str| ConnectError::Failed {
+            peer: peer.clone(),
+            service: SERVICE.to_string(),
+            reason: reason.to_string(),
+        };
+        assert_eq!(is_connected(Ok(peer.clone())), Ok(true));
+        assert_eq!(is_connected(Err(failed("no route"))), Ok(false));
+        let taken = ConnectError::ServiceTaken { role: peer.clone(), service: SERVICE.to_string() };
+        assert!(is_connected(Err(taken)).is_err());
     }
 }

@@ -64,7 +64,8 @@ fn posted(run: &ToolRun, tx_depth: u64, post_list: u64) -> ToolRun {
     ToolRun { tx_depth, post_list, cq_moderation: run.cq_moderation.min(room), ..run.clone() }
 }
 
-/// The points of paths, the latencies of each path first. No point stands twice.
+/// The points of paths, the latencies of each path first. No point stands twice. Those that no backend measures are among
+/// them, so that nobody looks for them in vain.
 pub fn suite(paths: &[Path], choice: &SuiteChoice) -> Vec<MeasurePoint> {
     let bytes = |own: &[u64]| -> Vec<Bytes> {
         match choice.payloads.is_empty() {
@@ -87,12 +88,8 @@ pub fn suite(paths: &[Path], choice: &SuiteChoice) -> Vec<MeasurePoint> {
         let plain = |run| MeasurePoint { path: path.clone(), run, threads: 1, beside: None };
         let verbs: Vec<Verb> = VERBS.into_iter().filter(is_meant).collect();
         let moving = || verbs.iter().copied().filter(|verb| verb.own_payload().is_none());
-        // A WRITE that is looked for in memory ends with a word that tells it from the one before.
-        let is_seen =
-            |verb: Verb, size: Bytes| verb != Verb::Write || size.get() >= 8 && size.get().is_multiple_of(8);
         for verb in &verbs {
-            let seen = bytes(&LATENCY).into_iter().filter(|size| is_seen(*verb, *size));
-            seen.for_each(|size| add(plain(latency(*verb, size))));
+            bytes(&LATENCY).into_iter().for_each(|size| add(plain(latency(*verb, size))));
         }
         for verb in &verbs {
             for size in bytes(&BANDWIDTH) {
@@ -111,9 +108,7 @@ pub fn suite(paths: &[Path], choice: &SuiteChoice) -> Vec<MeasurePoint> {
                     add(plain(posted(&several, several.tx_depth, list)));
                 }
                 if verb != Verb::Read && size.get() <= 512 && size > Bytes::ZERO {
-                    if is_seen(verb, size) {
-                        add(plain(ToolRun { inline: size, ..latency(verb, size) }));
-                    }
+                    add(plain(ToolRun { inline: size, ..latency(verb, size) }));
                     pairs(&EACH).into_iter().for_each(|count| {
                         add(plain(ToolRun { inline: size, ..bandwidth(verb, size, count) }))
                     });
@@ -166,6 +161,23 @@ mod tests {
         }
     }
 
+    /// Latencies of WRITEs that end in the middle of a word are in the suite, and refused with the reason; nothing else is.
+    #[test]
+    fn what_no_backend_measures_says_why() {
+        let choice = SuiteChoice { payloads: [1, 12, 64].map(Bytes::new).to_vec(), ..SuiteChoice::default() };
+        let mut refused = 0;
+        for point in suite(&paths(), &choice) {
+            let ToolRun { kind, verb, payload, .. } = point.run;
+            let is_cut = kind == RunKind::Latency && verb == Verb::Write && payload < Bytes::new(64);
+            let why = point.refused();
+            assert_eq!(why.is_some(), is_cut, "{point}: {why:?}");
+            assert!(why.is_none_or(|why| why.contains("multiple of 8 B")), "{point}");
+            refused += usize::from(is_cut);
+        }
+        // Of each path two sizes, inline and not.
+        assert_eq!(refused, 8);
+    }
+
     /// What is chosen is run and nothing else.
     #[test]
     fn a_choice_leaves_nothing_else() {
@@ -175,8 +187,10 @@ mod tests {
         assert!(!points.is_empty());
         for point in &points {
             assert!(point.run.verb == Verb::Write && point.run.payload == Bytes::new(100), "{point}");
-            // No latency: half of a word is no mark to look for.
-            assert_eq!(point.run.queue_pairs, 3 * point.threads, "{point}");
+            match point.run.kind {
+                RunKind::Bandwidth => assert_eq!(point.run.queue_pairs, 3 * point.threads, "{point}"),
+                RunKind::Latency => assert_eq!(point.run.queue_pairs, 1, "{point}"),
+            }
         }
     }
 }

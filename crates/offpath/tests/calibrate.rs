@@ -60,6 +60,45 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
+/// Latencies of a card's own DMA as pcie-bench writes them, of what the host's caches hold and of what they do not.
+fn dma_log(warm_ns: f64, cold_ns: f64) -> String {
+    let mut text = "#        Test  PAT   Cache HO DO WinSZ   SZ     TAvg    Avg   Med   Min   Max   95% 99.9%   TAvg(ns) Avg(ns) Med(ns) \
+                    Min(ns) Max(ns) 95%(ns) 99.9%(ns)    #outliers   #samples\n"
+        .to_string();
+    for (cache, begin_ns) in [("HWarm", warm_ns), ("Cold", cold_ns)] {
+        for bytes in (3..=11).map(|power| 1_u32 << power) {
+            let ns = begin_ns + 0.25 * f64::from(bytes);
+            let _ = write!(text, " LAT_DMA_RD Seq {cache} 0 0 8192 {bytes}");
+            [1.2 * ns, ns].iter().for_each(|time| {
+                let _ = write!(text, " {time:.1} {time:.1} {0} {0} {0} {0} {0}", time.floor());
+            });
+            text += " 0 2000000\n";
+        }
+    }
+    text
+}
+
+/// Rows of pcie-bench are held to the engine of a path from the device's side, and to no path of queue pairs.
+#[test]
+fn a_dma_engine_is_learnt_from_pcie_bench() {
+    let folder = folder("dma");
+    let log = folder.join("lat.dat").display().to_string();
+    fs::write(&log, dma_log(900.0, 990.0)).expect("written");
+    let base = concat!(env!("CARGO_MANIFEST_DIR"), "/../learn/tests/data/dma-card.toml");
+    let arguments = ["calibrate", &log, "--base", base, "--fit", "client.read_latency"];
+    let on_engine = [&arguments[..], &["--path", "cores-host-dma"]].concat();
+    let found = json(&on_engine);
+    check(&found, &schema("calibrate.json"), "calibrate");
+    assert_eq!(found["numbers"][0]["name"], "client.read_latency");
+    assert_eq!(found["points"][0]["program"], "LAT_DMA_RD");
+    assert_eq!(found["warm_against_cold"], serde_json::json!({"pairs": 9, "right": 9}));
+    let text = wide_answer(&on_engine);
+    assert!(text.contains("Warm against cold: 9 of 9 pairs"), "{text}");
+    let refused = offpath(&[&arguments[..], &["--path", "cores-host"]].concat());
+    assert_eq!(refused.code, 2, "{}", refused.stdout);
+    assert!(said(&refused).contains("none of a device's own DMA"), "{}", refused.stderr);
+}
+
 #[test]
 fn a_card_is_learnt_written_loaded_and_laid_beside_its_log() {
     let folder = folder("card");

@@ -433,6 +433,20 @@ impl Plan<'_> {
         Ok(())
     }
 
+    /// How a memory's answers to reads are cut is said whole or not at all.
+    fn check_completions(&self, table: &Table) -> Result<(), ProfileError> {
+        let keys = ["read_completion_boundary", "cut_up_to", "combined_share"];
+        let lacking = keys.iter().filter(|key| !table.numbers.contains_key(**key));
+        match lacking.clone().next() {
+            Some(key) if lacking.count() < keys.len() => Err(structure(
+                format!("`[{}]` says how completions are cut, and lacks `{key}`", table.name),
+                "write `read_completion_boundary`, `cut_up_to` and `combined_share`, or none of them",
+                table.place(),
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// Verbs, engines, large-transfer limits, processors and reaches must name components that the machine has.
     fn check_attached(&self) -> Result<(), ProfileError> {
         let named = |kinds: &'static [Kind], what: &str, name: &str, table: &Table, key: &str| {
@@ -493,6 +507,7 @@ impl Plan<'_> {
                         ));
                     }
                 }
+                kind if MEMORIES.contains(&kind) => self.check_completions(table)?,
                 Kind::Processor => {
                     let own = table.words("memory");
                     named(&[Kind::Memory], "memory", own.first(), table, "memory")?;

@@ -294,6 +294,14 @@ declared! {
         /// Time that an access takes longer where the last-level cache does not serve it; absent where both latencies are
         /// those of the memory itself.
         miss_latency: Option<Time> [DELAY],
+        /// Bytes at which its answers to reads may be cut into completions, PCI Express's read completion boundary; absent
+        /// where they are never cut below `pcie_mtu`.
+        read_completion_boundary: Option<Bytes> [COMPLETION],
+        /// Longest read that is answered in completions of one boundary each; absent with `read_completion_boundary`.
+        cut_up_to: Option<Bytes> [SIZE],
+        /// Of longer reads, the share of cuts that the host makes good by sending completions of up to `pcie_mtu` instead;
+        /// absent with `read_completion_boundary`.
+        combined_share: Option<f64> [SHARE],
         /// Bandwidth of reads and writes together.
         bandwidth: BitRate [RATE],
         /// Banks that serve accesses side by side; they are visited only where `ddio` is false.
@@ -499,6 +507,14 @@ declared! {
         store_latency: Option<Time> [DELAY],
         /// Requests that it works on at once; absent where nothing is known to bind.
         queue_depth: Option<u64> [MANY],
+        /// Largest payload of a TLP that it writes, where that is less than the memory's `pcie_mtu`; absent where it is not.
+        packet_payload: Option<Bytes> [PCIE_SIZE],
+        /// Time that each TLP which it writes keeps it. One that states it starts READs and WRITEs apart, so that
+        /// `request_time` keeps the direction of a request alone; absent where neither is known.
+        packet_time: Option<Time> [DELAY],
+        /// Bandwidth at which the bytes of one request pass its own buffers beside those of others, on top of their way over
+        /// PCIe: it counts in the latency alone; absent where it is part of `start_latency`.
+        buffer_rate: Option<BitRate> [RATE],
         /// Bytes that a transformation gives for each byte it takes; absent where it gives none.
         output_share: Option<f64> [OUTPUT],
     }

@@ -109,6 +109,9 @@ pub(crate) const PATH_MTU: Range =
 /// What PCI Express can encode as largest payload of a packet, and as largest read request.
 pub(crate) const PCIE_SIZE: Range =
     Range { least: 128.0, most: 4096.0, power_of_two: true, words: "a power of two from 128 B to 4096 B" };
+/// The read completion boundaries of PCI Express.
+pub(crate) const COMPLETION: Range =
+    Range { least: 64.0, most: 128.0, power_of_two: true, words: "64 B or 128 B" };
 pub(crate) const HEADER: Range = range(0.0, 1048576.0, "from 0 B to 1 MiB");
 pub(crate) const SIZE: Range = range(1.0, 1125899906842624.0, "from 1 B to 1024 TiB");
 pub(crate) const MANY: Range = range(1.0, 1e6, "from 1 to 1000000");

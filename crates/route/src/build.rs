@@ -5,7 +5,8 @@ use crate::path::{
 };
 use crate::station::{ENGINE_PARTS, Station, StationId, StationKind, inbound_reads, slot_limits, stations};
 use crate::visit::{
-    AddressSpread, Hop, InflightSlots, MOST_ENDPOINTS, MOST_LIMITS, Mark, Pick, Requests, Route, Train, Visit,
+    AddressSpread, Hop, InflightSlots, MOST_ENDPOINTS, MOST_LIMITS, Mark, PacketCut, Pick, Requests, Route,
+    Train, Visit,
 };
 use offpath_profile::{
     Direction, Endpoint, Engine, EngineWork, Machine, Memory, PacketCosts, Pcie, Reach, System,
@@ -959,6 +960,7 @@ impl<'r> Build<'r> {
             header: Bytes::ZERO,
             empty_packet: false,
             detached,
+            cut: None,
             whole: Time::ZERO,
             first: Time::ZERO,
         }
@@ -973,6 +975,7 @@ impl<'r> Build<'r> {
             header: Bytes::ZERO,
             empty_packet: false,
             detached: false,
+            cut: None,
             whole: Time::ZERO,
             first: Time::ZERO,
         }
@@ -988,10 +991,11 @@ impl<'r> Build<'r> {
     }
 
     /// Hops that carry data out of an endpoint's memory as completions, and the delay after them.
-    fn fetch_hops(&self, place: Place<'r>, hop_list: &HopList, hops: &mut Vec<Hop>) -> Time {
+    fn fetch_hops(&self, place: Place<'r>, bytes: Bytes, hop_list: &HopList, hops: &mut Vec<Hop>) -> Time {
+        let (mtu, cut) = completions(&place.endpoint.memory, bytes);
         for leg in &hop_list.legs {
-            let mtu = place.endpoint.memory.pcie_mtu;
-            hops.push(pcie_hop(leg, leg.pcie.completion_header, mtu, Time::ZERO, false));
+            let hop = pcie_hop(leg, leg.pcie.completion_header, mtu, Time::ZERO, false);
+            hops.push(Hop { cut, ..hop });
             if let (Some(station), Some(requests)) = (leg.reads, leg.pcie.read_requests) {
                 let round_trip = hop_list.delay() + place.endpoint.memory.read_time() + hop_list.delay();
                 hops.push(self.reads_hop(station, leg.pcie.read_request_limit, round_trip, requests));
@@ -1011,6 +1015,7 @@ impl<'r> Build<'r> {
             header: network.packet_header,
             empty_packet: true,
             detached: false,
+            cut: None,
             whole: Time::ZERO,
             first: Time::ZERO,
         };
@@ -1135,7 +1140,7 @@ impl<'r> Build<'r> {
         }
         self.delay("memory read", to.endpoint.memory.read_time());
         let mut hops = vec![self.memory_hop(to, Time::ZERO, false)];
-        let tail = self.fetch_hops(to, to.up(), &mut hops);
+        let tail = self.fetch_hops(to, self.payload, to.up(), &mut hops);
         self.large_transfer_hop(&mut hops);
         let pass = to.at.nic.pass_time;
         let release = Some((hops.len() - 1, tail + pass));
@@ -1160,7 +1165,7 @@ impl<'r> Build<'r> {
         let mut requests = Vec::new();
         if !inline {
             hops.push(self.memory_hop(from, Time::ZERO, false));
-            self.fetch_hops(from, from.up(), &mut hops);
+            self.fetch_hops(from, self.payload, from.up(), &mut hops);
             requests = self.requests(from.down());
         }
         // A message without payload is the packet that went ahead.
@@ -1355,7 +1360,7 @@ impl<'r> Build<'r> {
     }
 
     /// An engine moves the payload; the NIC takes no part.
-    fn engine(&mut self, index: usize, engine: &Engine) {
+    fn engine(&mut self, index: usize, engine: &'r Engine) {
         let (from, to) = (self.from, self.to);
         let own = if engine.endpoint == from.endpoint.processor.name { from } else { to };
         // What stores bytes is posted to by whoever asks for them.
@@ -1374,7 +1379,13 @@ impl<'r> Build<'r> {
         if let (false, EngineWork::Store, Some(latency)) = (is_read, engine.work, engine.store_latency) {
             self.delay("engine stores", latency);
         }
-        self.serve("engine request", stations.requests, Pick::Any, engine.request_time, Time::ZERO);
+        // One that sends its TLPs one by one starts what it reads and what it writes apart, with their bytes.
+        if engine.packet_time.is_none() || self.payload == Bytes::ZERO {
+            self.serve("engine request", stations.requests, Pick::Any, engine.request_time, Time::ZERO);
+        }
+        if let Some(rate) = engine.buffer_rate {
+            self.delay("engine buffers", rate.time_for(self.payload));
+        }
         if self.payload > Bytes::ZERO {
             let node = from.at.endpoints.iter().position(|one| one.processor.name == engine.endpoint);
             let node = End::Processor(node.expect("an engine belongs to a processor of its machine") as u8);
@@ -1388,6 +1399,7 @@ impl<'r> Build<'r> {
                 node,
                 source: None,
                 target: None,
+                engine,
                 bytes: self.payload,
                 is_first: true,
                 is_last: true,
@@ -1413,28 +1425,25 @@ impl<'r> Build<'r> {
                             total.1
                         },
                     );
-                    let lines: Vec<_> = [reads, writes, Some(total)].into_iter().flatten().collect();
-                    self.carry(
-                        Carried { source: Some(source), target: Some(target), ..one },
-                        &lines,
-                        stations.slots,
-                    );
+                    let lines: Vec<_> = [reads, writes].into_iter().flatten().collect();
+                    let copied = Carried { source: Some(source), target: Some(target), ..one };
+                    self.carry(copied, &lines, total, stations.slots);
                 }
                 EngineWork::Store if is_read => {
-                    self.carry(Carried { target: Some(from), ..one }, &[read, total], stations.slots);
+                    self.carry(Carried { target: Some(from), ..one }, &[read], total, stations.slots);
                 }
                 EngineWork::Store => {
-                    self.carry(Carried { source: Some(from), ..one }, &[write, total], stations.slots);
+                    self.carry(Carried { source: Some(from), ..one }, &[write], total, stations.slots);
                 }
                 EngineWork::Transform => {
                     let output = self.payload.get() as f64 * engine.output_share.unwrap_or(0.0);
                     let bytes = Bytes::new(output.round() as u64);
                     let is_last = bytes == Bytes::ZERO;
                     let slots = stations.slots.filter(|_| is_last);
-                    self.carry(Carried { source: Some(from), is_last, ..one }, &[read, total], slots);
+                    self.carry(Carried { source: Some(from), is_last, ..one }, &[read], total, slots);
                     if !is_last {
                         let output = Carried { target: Some(to), bytes, is_first: false, ..one };
-                        self.carry(output, &[write, total], stations.slots);
+                        self.carry(output, &[write], total, stations.slots);
                     }
                 }
             }
@@ -1443,10 +1452,33 @@ impl<'r> Build<'r> {
         self.delay("poll the engine", engine.poll_latency);
     }
 
-    /// Bytes move through the lines of an engine: from a memory or from what it keeps, to a memory or to what it keeps.
-    fn carry(&mut self, carried: Carried<'r>, lines: &[(StationId, BitRate)], slots: Option<StationId>) {
-        let Carried { node, source, target, bytes, is_first, is_last } = carried;
+    /// Bytes move through the lines of an engine, of one direction or both and of both together: from a memory or from what
+    /// it keeps, to a memory or to what it keeps.
+    fn carry(
+        &mut self,
+        carried: Carried<'r>,
+        lines: &[(StationId, BitRate)],
+        total: (StationId, BitRate),
+        slots: Option<StationId>,
+    ) {
+        let Carried { node, source, target, engine, bytes, is_first, is_last } = carried;
         let (mut hops, mut requests, mut tail) = (Vec::new(), Vec::new(), Time::ZERO);
+        // Where the bytes go, and in which TLPs.
+        let written = target.map(|target| {
+            let mtu = target.endpoint.memory.pcie_mtu;
+            let packet = engine.packet_payload.map_or(mtu, |packet| packet.min(mtu));
+            (target, target.stations.hop_list(node, End::Memory(target.indexes.memory)), packet)
+        });
+        // What moves both ways is started by its WRITE, which has the TLPs.
+        if let (Some(time), Some((line, _))) = (engine.packet_time, lines.last()) {
+            // A memory at the engine's own node gets no TLPs.
+            let packets = match &written {
+                Some((_, hop_list, packet)) if !hop_list.legs.is_empty() => bytes.packets(*packet),
+                _ => 0,
+            };
+            let request = if is_first { engine.request_time } else { Time::ZERO };
+            self.serve("engine request", *line, Pick::Any, request + time.times(packets), Time::ZERO);
+        }
         if let Some(source) = source {
             let memory = End::Memory(source.indexes.memory);
             let ask = source.stations.hop_list(node, memory);
@@ -1454,16 +1486,15 @@ impl<'r> Build<'r> {
             self.bank(source, false);
             self.delay("memory read", source.endpoint.memory.read_time());
             hops.push(self.memory_hop(source, Time::ZERO, false));
-            tail = self.fetch_hops(source, source.stations.hop_list(memory, node), &mut hops);
+            tail = self.fetch_hops(source, bytes, source.stations.hop_list(memory, node), &mut hops);
             requests = self.requests(ask);
         }
-        for (station, rate) in lines {
+        for (station, rate) in lines.iter().chain([&total]) {
             hops.push(self.line_hop(*station, std::mem::take(&mut tail), *rate));
         }
         let release = slots.map(|_| (hops.len() - 1, Time::ZERO));
-        if let Some(target) = target {
-            let hop_list = target.stations.hop_list(node, End::Memory(target.indexes.memory));
-            let tail = deliver_hops(target, hop_list, Time::ZERO, usize::MAX, &mut hops);
+        if let Some((target, hop_list, packet)) = written {
+            let tail = written_hops(packet, hop_list, Time::ZERO, usize::MAX, &mut hops);
             hops.push(self.memory_hop(target, tail, false));
             self.bank(target, true);
         }
@@ -1482,6 +1513,7 @@ struct Carried<'r> {
     source: Option<Place<'r>>,
     /// The memory that they go to; absent for what the engine keeps or works on.
     target: Option<Place<'r>>,
+    engine: &'r Engine,
     bytes: Bytes,
     /// Whether the operation's bytes leave their source with them, and reach their target.
     is_first: bool,
@@ -1497,10 +1529,21 @@ fn deliver_hops(
     detached_from: usize,
     hops: &mut Vec<Hop>,
 ) -> Time {
+    let mtu = place.endpoint.memory.pcie_mtu;
+    written_hops(mtu, hop_list, delay, detached_from, hops)
+}
+
+/// The same in TLPs of at most `mtu`.
+fn written_hops(
+    mtu: Bytes,
+    hop_list: &HopList,
+    delay: Time,
+    detached_from: usize,
+    hops: &mut Vec<Hop>,
+) -> Time {
     let mut before = delay;
     for (index, leg) in hop_list.legs.iter().enumerate() {
         let detached = index >= detached_from;
-        let mtu = place.endpoint.memory.pcie_mtu;
         let mut hop = pcie_hop(leg, leg.pcie.write_header, mtu, before, detached);
         if detached_from != usize::MAX && !detached {
             // The delay up to the last switch stands in the route as a visit of its own.
@@ -1512,6 +1555,21 @@ fn deliver_hops(
     before + hop_list.tail
 }
 
+/// The largest completion in which a memory answers a read of so many bytes, and how many are shorter.
+fn completions(memory: &Memory, bytes: Bytes) -> (Bytes, Option<PacketCut>) {
+    let Memory { pcie_mtu, read_completion_boundary, cut_up_to, combined_share, .. } = memory;
+    let (Some(boundary), Some(cut_up_to), Some(share)) =
+        (*read_completion_boundary, *cut_up_to, *combined_share)
+    else {
+        return (*pcie_mtu, None);
+    };
+    if bytes <= cut_up_to {
+        return (boundary, None);
+    }
+    let per_million = ((1.0 - share).clamp(0.0, 1.0) * f64::from(PacketCut::ALL)).round() as u32;
+    (*pcie_mtu, (per_million > 0).then_some(PacketCut { payload: boundary, per_million }))
+}
+
 fn pcie_hop(leg: &Leg, header: Bytes, mtu: Bytes, before: Time, detached: bool) -> Hop {
     Hop {
         station: leg.station,
@@ -1521,6 +1579,7 @@ fn pcie_hop(leg: &Leg, header: Bytes, mtu: Bytes, before: Time, detached: bool) 
         header,
         empty_packet: false,
         detached,
+        cut: None,
         whole: Time::ZERO,
         first: Time::ZERO,
     }

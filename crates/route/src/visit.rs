@@ -55,6 +55,26 @@ pub enum Mark {
     Delivered,
 }
 
+/// Packets that are cut shorter than the largest payload allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketCut {
+    /// The payload that they are cut to.
+    pub payload: Bytes,
+    /// How many of a million cuts are made.
+    pub per_million: u32,
+}
+
+impl PacketCut {
+    /// A million cuts.
+    pub const ALL: u32 = 1_000_000;
+
+    /// Packets more than the largest payload alone would make, in millionths.
+    fn further(self, bytes: Bytes, packets: u64) -> u128 {
+        let cut = bytes.packets(self.payload).saturating_sub(packets);
+        u128::from(cut) * u128::from(self.per_million)
+    }
+}
+
 /// One hop of a train: a station that the bytes of a message pass in order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hop {
@@ -72,6 +92,8 @@ pub struct Hop {
     pub empty_packet: bool,
     /// Whether the operation is over before the bytes pass here (posted writes).
     pub detached: bool,
+    /// Where a share of the packets is cut shorter than the largest.
+    pub cut: Option<PacketCut>,
     /// Time that the whole message keeps this hop, and its first segment: kept because almost every
     /// message moves whole, and the divisions would be most of its cost.
     pub(crate) whole: Time,
@@ -81,13 +103,28 @@ pub struct Hop {
 impl Hop {
     /// Packets that carry the first `bytes` of a message.
     pub fn packets(&self, bytes: Bytes) -> u64 {
+        let packets = self.uncut(bytes);
+        let further = self.cut.map_or(0, |cut| cut.further(bytes, packets));
+        packets + u64::try_from(further.div_ceil(u128::from(PacketCut::ALL))).unwrap_or(u64::MAX - packets)
+    }
+
+    fn uncut(&self, bytes: Bytes) -> u64 {
         bytes.packets(self.mtu).max(u64::from(self.empty_packet))
     }
 
     /// Time that the first `bytes` of a message keep this hop.
     pub fn time(&self, bytes: Bytes) -> Time {
-        let framed = bytes.get() + self.packets(bytes) * self.header.get();
-        self.rate.time_for(Bytes::new(framed))
+        let packets = self.uncut(bytes);
+        let framed = bytes.get() + packets * self.header.get();
+        let time = self.rate.time_for(Bytes::new(framed));
+        // A share of a header is no whole number of bytes.
+        let further = self.cut.map_or(0, |cut| cut.further(bytes, packets));
+        if further == 0 {
+            return time;
+        }
+        let header = u128::from(self.rate.time_for(self.header).ps());
+        let more = (header * further).div_ceil(u128::from(PacketCut::ALL));
+        time + Time::from_ps(u64::try_from(more).unwrap_or(u64::MAX))
     }
 }
 

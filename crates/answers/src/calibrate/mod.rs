@@ -10,12 +10,13 @@ use crate::system::SystemAnswer;
 use crate::tool::refused;
 use offpath_learn::{
     Calibration, CalibrationError, CalibrationRequest, ErrorSummary, HoldOut, KeptNumber, KeptReason,
-    LearntDoubt, LearntNumber, LeftAside, MeasuredPoint, PointCollector, RunKind, ToolBench,
-    calibrate as learn, program_of,
+    LearntDoubt, LearntNumber, LeftAside, MeasuredPoint, PointCollector, RunKind, calibrate as learn,
+    program_of,
 };
 use offpath_logs::LogItem;
 use offpath_quantity::Bytes;
-use offpath_terminal::failure::Failure;
+use offpath_route::Router;
+use offpath_terminal::failure::{Failure, unknown_path};
 use offpath_terminal::options::SystemOptions;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -70,8 +71,9 @@ pub struct CalibrateAnswer {
     pub fitted_error: ErrorAnswer,
     /// Errors of fitted points, each predicted without its own run.
     pub left_out_error: ErrorAnswer,
-    /// Errors of fitted points, each predicted without the log that it stands in.
-    pub left_out_log_error: ErrorAnswer,
+    /// Errors of fitted points, each predicted without the log that it stands in; of a device's DMA without the runs there
+    /// that differ from its own in payload alone.
+    pub left_out_cluster_error: ErrorAnswer,
     /// Errors of held-out points, of the model.
     pub held_out_error: ErrorAnswer,
     /// The same of a roofline of two numbers, fitted to the same points.
@@ -82,6 +84,8 @@ pub struct CalibrateAnswer {
     pub repeated_difference: ErrorAnswer,
     /// Held-out points within their 80% intervals.
     pub held_out_within_80: usize,
+    /// Runs of a device's DMA of what caches hold against the same of what they do not; null where no log has both.
+    pub warm_against_cold: Option<DirectionsAnswer>,
     /// Every point with its prediction.
     pub points: Vec<CalibratedPointAnswer>,
     /// The path MTU that all logs state, which the card's network gets; null where they state none or several.
@@ -190,6 +194,16 @@ pub struct ErrorAnswer {
     pub greatest: Option<f64>,
 }
 
+/// Pairs of runs, and which of them is faster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct DirectionsAnswer {
+    /// How many pairs.
+    pub pairs: usize,
+    /// Of how many the prediction has the same one faster; within 2% neither is.
+    pub right: usize,
+}
+
 /// A point with its prediction.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -246,8 +260,10 @@ pub struct CalibratedPointAnswer {
 pub fn calibrate(request: &CalibrateRequest) -> Result<CalibrateAnswer, Failure> {
     let library = request.system.library()?;
     let system = request.system.load(&library, &request.base, &[])?;
-    let bench = ToolBench::new(&system, &request.path).map_err(refused)?;
-    let mut collector = PointCollector::on(&bench.path().to_string());
+    // Whether queue pairs or an engine have to carry it, the logs decide.
+    let router = Router::new(&system)?;
+    let path = router.path(&request.path).map_err(|error| unknown_path(&router, &request.path, error))?;
+    let mut collector = PointCollector::on(&path.to_string());
     let mut failures = Vec::new();
     import_each(&ImportRequest { logs: request.logs.clone() }, |file, item| {
         match item {
@@ -259,7 +275,7 @@ pub fn calibrate(request: &CalibrateRequest) -> Result<CalibrateAnswer, Failure>
     let (points, aside) = collector.finish();
     if points.is_empty() {
         let why = aside.first().map_or_else(
-            || "no row of perftest is in it".to_string(),
+            || "no row of perftest or of pcie-bench is in it".to_string(),
             |one| format!("{}:{}: {}", one.file, one.line, one.why),
         );
         return Err(Failure::input(
@@ -296,12 +312,16 @@ pub fn calibrate(request: &CalibrateRequest) -> Result<CalibrateAnswer, Failure>
         kept: learnt.kept.iter().map(KeptNumberAnswer::of).collect(),
         fitted_error: learnt.fitted.into(),
         left_out_error: learnt.left_out.into(),
-        left_out_log_error: learnt.left_out_logs.into(),
+        left_out_cluster_error: learnt.left_out_clusters.into(),
         held_out_error: learnt.predicted.into(),
         held_out_error_of_roofline: learnt.roofline.into(),
         held_out_error_of_line: learnt.line.into(),
         repeated_difference: learnt.repeated.into(),
         held_out_within_80: learnt.covered,
+        warm_against_cold: (learnt.warm_against_cold.pairs > 0).then_some(DirectionsAnswer {
+            pairs: learnt.warm_against_cold.pairs,
+            right: learnt.warm_against_cold.right,
+        }),
         points: of_points(&points, &learnt),
         mtu_bytes: mtu.map(Bytes::get),
         card,
@@ -328,8 +348,9 @@ fn failed(error: CalibrationError) -> Failure {
 
 /// The path MTU, where every run states the same.
 fn stated_mtu(points: &[MeasuredPoint]) -> Option<Bytes> {
-    let first = points.first()?.run.mtu?;
-    points.iter().all(|point| point.run.mtu == Some(first)).then_some(first)
+    let of = |point: &MeasuredPoint| point.run.queue_pairs().and_then(|run| run.mtu);
+    let first = of(points.first()?)?;
+    points.iter().all(|point| of(point) == Some(first)).then_some(first)
 }
 
 fn logs(points: &[MeasuredPoint]) -> Vec<CalibratedLogAnswer> {
@@ -351,14 +372,14 @@ fn of_points(points: &[MeasuredPoint], learnt: &Calibration) -> Vec<CalibratedPo
     let of = |one: &offpath_learn::PredictedPoint| {
         let point = &points[one.point];
         // Rates as they are, latencies in nanoseconds.
-        let (metric, times) = match point.run.kind {
+        let (metric, times) = match point.run.kind() {
             RunKind::Bandwidth => ("operations_per_s", 1.0),
             RunKind::Latency => ("latency_ns", 1e9),
         };
         CalibratedPointAnswer {
             file: point.file.clone(),
             line: point.line,
-            program: program_of(&point.run).map(|program| program.name),
+            program: program_of(&point.run),
             run: point.run.to_string(),
             held_out: one.held_out,
             metric,

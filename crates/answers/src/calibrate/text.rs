@@ -1,6 +1,6 @@
 //! What logs say of a card, as a page of text.
 
-use super::{CalibrateAnswer, CalibratedPointAnswer, ErrorAnswer};
+use super::{CalibrateAnswer, CalibratedPointAnswer, DirectionsAnswer, ErrorAnswer};
 use offpath_terminal::output::{Screen, TableCell, signed};
 
 fn percent(value: Option<f64>) -> String {
@@ -101,7 +101,7 @@ impl CalibrateAnswer {
         let rows = vec![
             row("fitted points", &self.fitted_error),
             row("each without its own run", &self.left_out_error),
-            row("each without its own log", &self.left_out_log_error),
+            row("each without its own log, of DMA its own series", &self.left_out_cluster_error),
             row("held-out points", &self.held_out_error),
             row("- by a roofline of two numbers", &self.held_out_error_of_roofline),
             row("- by a straight line of time over size", &self.held_out_error_of_line),
@@ -112,6 +112,11 @@ impl CalibrateAnswer {
             text += &format!(
                 "{} of {} held-out points are within their 80% intervals.\n",
                 self.held_out_within_80, self.held_out_error.points
+            );
+        }
+        if let Some(DirectionsAnswer { pairs, right }) = self.warm_against_cold {
+            text += &format!(
+                "Warm against cold: {right} of {pairs} pairs of runs differ in the predicted direction; within 2% is no difference.\n"
             );
         }
         let error = |one: &CalibratedPointAnswer, value: f64| value / one.measured - 1.0;

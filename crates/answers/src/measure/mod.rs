@@ -155,7 +155,7 @@ impl MeasureRequest {
         let points = self.suite(&paths)?;
         let plan = |point: MeasurePoint| {
             let effort = MeasuringEffort::of(&point, self.windows);
-            let skipped = refused_by_route(&router, &point);
+            let skipped = point.refused().or_else(|| refused_by_route(&router, &point));
             PlannedPoint { point, effort, skipped }
         };
         let mtu = system.network.mtu;
@@ -200,7 +200,7 @@ impl MeasureRequest {
         let points = self.suite(&paths)?;
         let plan = |point: MeasurePoint| {
             let effort = MeasuringEffort::of(&point, self.windows).lasting(WINDOW);
-            let skipped = refused_by_verbs(device, &point, effort);
+            let skipped = point.refused().or_else(|| refused_by_verbs(device, &point, effort));
             PlannedPoint { point, effort, skipped }
         };
         Ok(MeasurePlan {

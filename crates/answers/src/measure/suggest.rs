@@ -113,7 +113,7 @@ pub fn suggest(request: &SuggestRequest) -> Result<MeasureSuggestAnswer, Failure
     };
     let points: Vec<MeasurePoint> = suite(&paths, &request.choice)
         .into_iter()
-        .filter(|point| point.is_plain() && point.run.queue_pairs <= FEW)
+        .filter(|point| point.refused().is_none() && point.is_plain() && point.run.queue_pairs <= FEW)
         .collect();
     let answers = plan(&plan_request)?;
     let plans: Vec<_> = match &answers {

@@ -126,6 +126,31 @@ fn import_reads_what_is_written() {
     }
 }
 
+/// What no backend measures is in the list, the file and the answer with its reason, on the screen, too, and the rest is measured.
+#[test]
+fn a_latency_that_cannot_be_seen_is_skipped_with_the_reason() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.jsonl");
+    let mut own = request("bluefield2", &[]);
+    own.choice =
+        SuiteChoice { verbs: vec![Verb::Write], payloads: vec![Bytes::new(100)], queue_pairs: vec![1] };
+    let name = "client-host write latency 100B";
+    let place = VerbsDevice { name: "rxe0".into(), inline_max: Bytes::new(512), ..VerbsDevice::default() };
+    let verbs = MeasureRequest { place: MeasurePlace::Verbs(place), ..own.clone() };
+    for request in [&own, &verbs] {
+        let listed = request.plan().unwrap_or_else(|why| panic!("{why:?}")).list();
+        let said = listed.skipped.iter().find(|one| one.skipped == name).expect("it is listed");
+        assert!(said.why.contains("multiple of 8 B"), "{said:?}");
+    }
+    let found = measured(&own, &path, usize::MAX).unwrap_or_else(|why| panic!("{why:?}"));
+    assert!(!found.points.is_empty() && found.points.iter().all(|point| point.kind == "bandwidth"));
+    assert!(found.skipped.iter().any(|one| one.skipped == name), "{:?}", found.skipped);
+    let screen = offpath_terminal::output::Screen::new(offpath_terminal::output::OutputOptions::default());
+    assert!(found.text(&screen).contains(&format!("skipped: {name}")), "{}", found.text(&screen));
+    let kept = std::fs::read_to_string(&path).expect("it is there");
+    assert!(kept.lines().any(|line| line.contains(&format!("\"skipped\":\"{name}\""))), "{kept}");
+}
+
 /// A card with hidden numbers is found again from what is measured on its twin: two implementations of one run.
 #[test]
 fn calibrate_finds_the_numbers_of_the_twin_again() {

@@ -25,7 +25,7 @@ Examples:
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {
-    /// Logs of perftest; `-` is standard input
+    /// Logs of perftest or pcie-bench; `-` is standard input
     #[arg(required = true, value_name = "LOG")]
     logs: Vec<PathBuf>,
     /// The card that is begun from: a device's name, or a .toml file that describes one

@@ -103,6 +103,13 @@ fn memory(text: &mut String, draw: &mut Draw) {
     if read_latency.is_multiple_of(2) {
         number(text, "miss_latency", read_latency / 2, "ns");
     }
+    // Of some memories completions are cut; no draw of its own either.
+    if read_latency.is_multiple_of(3) {
+        number(text, "read_completion_boundary", 64, "B");
+        number(text, "cut_up_to", 256 + read_latency, "B");
+        let share = [0.1, 0.5, 1.0][(read_latency / 3 % 3) as usize];
+        let _ = writeln!(text, "combined_share = {{ value = {share}, {ORIGIN} }}");
+    }
     number(text, "bandwidth", draw.within(80, 1000), "Gbit/s");
     count(text, "banks", draw.one_of(&[1, 4, 16, 64]));
     number(text, "bank_stride", draw.one_of(&[128, 512, 4096]), "B");
@@ -274,7 +281,15 @@ fn profile(draw: &mut Draw, reserve: &mut Draw, beside: &mut Draw, working: &mut
     if mode != "nic" && draw.chance(70) {
         let owner = &socs[draw.within(0, socs.len() as u64 - 1) as usize];
         engine(&mut text, draw, "copy", owner, "copy");
-        number(&mut text, "slow_above", draw.within(1, 2048), "KiB");
+        let slow_above = draw.within(1, 2048);
+        number(&mut text, "slow_above", slow_above, "KiB");
+        // Some send TLPs one by one, and buffer what they carry.
+        if slow_above.is_multiple_of(2) {
+            number(&mut text, "packet_payload", 128, "B");
+            number(&mut text, "packet_time", slow_above % 40, "ns");
+            number(&mut text, "buffer_rate", 20 + slow_above % 200, "Gbit/s");
+            count(&mut text, "queue_depth", 1 + slow_above % 64);
+        }
         number(&mut text, "slow_rate", draw.within(10, 200), "Gbit/s");
     }
     if mode != "nic" && beside.chance(50) {
