@@ -31,6 +31,7 @@ mod expect;
 mod points;
 mod posting;
 mod run;
+pub mod watch;
 
 pub use calibrate::{
     Calibration, CalibrationError, CalibrationRequest, ErrorSummary, KeptNumber, KeptReason, LearntDoubt,
