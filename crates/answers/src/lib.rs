@@ -16,6 +16,7 @@ pub mod compare;
 pub mod device;
 pub mod diagnose;
 pub mod explain;
+pub mod export;
 mod figures;
 pub mod fit;
 pub mod import;

@@ -7,6 +7,7 @@ use crate::compare::CompareAnswer;
 use crate::device::{DeviceAnswer, ListAnswer};
 use crate::diagnose::DiagnoseAnswer;
 use crate::explain::ExplainAnswer;
+use crate::export::UcxAnswer;
 use crate::fit::FitAnswer;
 use crate::import::ImportAnswer;
 use crate::machine::{CollectAnswer, NewDeviceAnswer};
@@ -138,6 +139,7 @@ fn schemas_follow_from_the_types() {
             schema::<MeasureSuggestAnswer>("offpath measure BACKEND --suggest DESIGN --format json"),
         ),
         ("diagnose.json", schema::<DiagnoseAnswer>("offpath diagnose LOG... --device DEVICE --format json")),
+        ("export-ucx.json", schema::<UcxAnswer>("offpath export ucx DEVICE --format json")),
         ("watch.json", schema::<WatchAnswer>("offpath watch --expect PLAN READING... --format json")),
         ("new-device.json", schema::<NewDeviceAnswer>("offpath new device NAME --from FILE --format json")),
         ("device-list.json", schema::<ListAnswer>("offpath device list --format json")),

@@ -9,6 +9,7 @@ pub mod completions;
 pub mod device;
 pub mod diagnose;
 pub mod explain;
+pub mod export;
 pub mod fit;
 pub mod import;
 pub mod measure;
@@ -108,6 +109,7 @@ pub enum Command {
     Diagnose(diagnose::Options),
     Calibrate(calibrate::Options),
     Watch(watch::Options),
+    Export(export::Options),
     /// Replicate a Redis or Valkey master, which serves one copy, to many replicas (a program of its own)
     #[command(disable_help_flag = true)]
     Relay(service::Options),
@@ -166,6 +168,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Diagnose(options) => diagnose::run(&options, &context),
         Command::Calibrate(options) => calibrate::run(&options, &context),
         Command::Watch(options) => watch::run(&options, &context),
+        Command::Export(options) => export::run(&options, &context),
         Command::Relay(_) => service::run("relay", "offpath-redis"),
         Command::Shard(_) => service::run("shard", "offpath-shard"),
         Command::Run(options) => run::run(&options, &context),
