@@ -16,6 +16,7 @@ pub mod compare;
 pub mod device;
 pub mod diagnose;
 pub mod explain;
+pub mod export;
 mod figures;
 pub mod fit;
 pub mod import;
@@ -34,6 +35,7 @@ pub mod sweep;
 pub mod system;
 pub mod tool;
 pub mod torture;
+pub mod watch;
 pub mod whatif;
 
 pub use advice::{AdviceAnswer, BringsAnswer, BunchedAnswer, FullestAnswer, GainAnswer};
@@ -57,6 +59,7 @@ pub use reproduce::reproduce;
 pub use sweep::sweep;
 pub use tool::tool;
 pub use torture::torture;
+pub use watch::watch;
 pub use whatif::whatif;
 
 use offpath_plan::Setting;

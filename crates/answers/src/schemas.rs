@@ -7,6 +7,7 @@ use crate::compare::CompareAnswer;
 use crate::device::{DeviceAnswer, ListAnswer};
 use crate::diagnose::DiagnoseAnswer;
 use crate::explain::ExplainAnswer;
+use crate::export::UcxAnswer;
 use crate::fit::FitAnswer;
 use crate::import::ImportAnswer;
 use crate::machine::{CollectAnswer, NewDeviceAnswer};
@@ -17,6 +18,7 @@ use crate::reproduce::{BesideAnswer, ReproduceAnswer};
 use crate::sweep::SweepAnswer;
 use crate::tool::ToolAnswer;
 use crate::torture::TortureAnswer;
+use crate::watch::WatchAnswer;
 use crate::whatif::WhatIfAnswer;
 use offpath_apps::Shipped;
 use offpath_apps::system::Registry;
@@ -137,6 +139,8 @@ fn schemas_follow_from_the_types() {
             schema::<MeasureSuggestAnswer>("offpath measure BACKEND --suggest DESIGN --format json"),
         ),
         ("diagnose.json", schema::<DiagnoseAnswer>("offpath diagnose LOG... --device DEVICE --format json")),
+        ("export-ucx.json", schema::<UcxAnswer>("offpath export ucx DEVICE --format json")),
+        ("watch.json", schema::<WatchAnswer>("offpath watch --expect PLAN READING... --format json")),
         ("new-device.json", schema::<NewDeviceAnswer>("offpath new device NAME --from FILE --format json")),
         ("device-list.json", schema::<ListAnswer>("offpath device list --format json")),
         ("reproduce.json", schema::<ReproduceAnswer>("offpath reproduce --format json")),

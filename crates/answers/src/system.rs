@@ -3,10 +3,10 @@
 use offpath_plan::residual::CARDS;
 use offpath_profile::{Link, Machine, System};
 use offpath_quantity::{BitRate, Bytes, Time};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The system that an answer is about.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SystemAnswer {
     /// The device that was asked for.

@@ -32,6 +32,7 @@ mod expect;
 mod points;
 mod posting;
 mod run;
+pub mod watch;
 
 pub use calibrate::{
     Calibration, CalibrationError, CalibrationRequest, Directions, ErrorSummary, KeptNumber, KeptReason,

@@ -36,6 +36,12 @@ impl Printed {
     }
 }
 
+impl From<u64> for Decimal {
+    fn from(whole: u64) -> Decimal {
+        Decimal { digits: whole.into(), decimals: 0 }
+    }
+}
+
 impl Decimal {
     /// Reads `12`, `12.50`, `.5` and `1.25e-03`.
     pub(crate) fn read(text: &str) -> Option<Decimal> {

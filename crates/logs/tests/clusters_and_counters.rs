@@ -102,6 +102,17 @@ fn counters_are_readings_with_their_names() {
         named("out_of_sequence").conditions.more["folder"],
         LogDetail::Text("ports/1/hw_counters".into())
     );
+    // A card's own blocks print hexadecimal digits; what follows a time was read then.
+    let tlps = named("OUT_C_PKT_CNT");
+    assert_eq!(tlps.figure, LogFigure::Count(0x3df));
+    let read_at = |figure: &LogMeasurement| figure.conditions.more.get("read_at_ns").cloned();
+    assert_eq!(read_at(tlps), Some(LogDetail::Number(1_700_000_000_250_000_000)));
+    assert_eq!(read_at(named("counter0")), None);
+    assert_eq!(
+        read_at(named("temperature_celsius")),
+        Some(LogDetail::Number(1_700_000_000_000_000_000)),
+        "a sample's own time comes first"
+    );
     assert_eq!(named("counter0").conditions.device.as_deref(), Some("hwmon0"));
     let bytes = named("node_infiniband_port_data_received_bytes_total");
     assert_eq!(
@@ -111,7 +122,15 @@ fn counters_are_readings_with_their_names() {
     let gauge = named("temperature_celsius");
     assert_eq!((gauge.metric.subject, gauge.figure), (MetricSubject::Reading, LogFigure::Number(41.5)));
     assert_eq!(gauge.key(), "reading");
-    for stranger in ["link up\n", "rx_packets: 5\n", "/sys/class/net/eth0/operstate:up\n", "metric 5\n"] {
+    for stranger in [
+        "link up\n",
+        "rx_packets: 5\n",
+        "/sys/class/net/eth0/operstate:up\n",
+        "metric 5\n",
+        "time now\n",
+        "time 99999999999\n",
+        "/sys/class/hwmon/hwmon0/pcie0/counter0:0xg\n",
+    ] {
         let found = read(stranger);
         assert_eq!((found.figures.len(), found.account.unknown), (0, 1), "{stranger}");
     }

@@ -26,6 +26,7 @@ pub mod shipped;
 pub mod side_by_side;
 pub mod solve;
 pub mod study;
+pub mod traffic;
 pub mod whatif;
 
 pub use confidence::{Influence, Mechanism, Ranged};

@@ -20,6 +20,7 @@ use crate::program::Fold;
 use crate::sample::Drawn;
 use crate::side_by_side::side_by_side;
 use crate::solve::{self, Part, evaluate, mean_of};
+use crate::traffic::Traffic;
 use offpath_profile::{Provenance, ScaledNumber, System};
 use offpath_quantity::Quantity;
 use offpath_route::{Path as RoutePath, Verb};
@@ -200,6 +201,8 @@ pub struct Study {
     pub advised: Advised,
     /// The steps that nothing published is about, each with its alternative.
     pub without_evidence: Vec<(String, Verb, RoutePath)>,
+    /// What a request of the best mix moves.
+    pub traffic: Traffic,
     /// What to measure next.
     pub next: Next,
     /// What the design asks of its system that its author may not have meant.
@@ -336,6 +339,7 @@ impl Study {
         let numbers = ready.iter().flat_map(|one| one.router.system().numbers.values());
         let known = numbers.map(|one| ((one.file.clone(), one.key.clone()), one.provenance)).collect();
         Ok(Study {
+            traffic: Traffic::of(&ready, &checked.plan.optimal.shares),
             next: Next::of(&checked.plan, &system),
             without_evidence: without_evidence(&ready),
             is_other_system: ask.setting.is_other_system(&design)?,

@@ -224,7 +224,7 @@ fn unlike_ends(system: &System, path: &str) -> Option<String> {
 }
 
 /// From the client to the host of the machine that carries the card.
-fn usual_path(system: &System, router: &Router) -> Result<String, Failure> {
+pub(crate) fn usual_path(system: &System, router: &Router) -> Result<String, Failure> {
     let server = system.machines.iter().find(|machine| machine.prefix.is_empty());
     let host = server.and_then(|server| server.endpoints.iter().find(|own| own.processor.is_host));
     let is_usual = |path: &offpath_route::Path| {

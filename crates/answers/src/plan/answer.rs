@@ -1,5 +1,6 @@
 //! What a plan says, as data.
 
+use super::TrafficAnswer;
 use crate::advice::{AdviceAnswer, BunchedAnswer, FullestAnswer};
 use crate::choices::ChoicesAnswer;
 use crate::figures::{FigureUnit, Goal, Throughput, Throughputs, Unit, figures};
@@ -99,6 +100,8 @@ pub struct PlanAnswer {
     pub optimal: MixAnswer,
     /// How sure the best mix is.
     pub recommendation: RecommendationAnswer,
+    /// What a request of it moves, as counters count it.
+    pub traffic: TrafficAnswer,
     /// The best mix on the loaded twin.
     pub twin: TwinAnswer,
     /// The mix of `optimal`, with the lowest p99 of those tried; there where that is the objective and the twin tells.
@@ -875,6 +878,7 @@ impl PlanAnswer {
             greedy_order: plan.greedy_order.clone(),
             optimal: mix(&plan.optimal),
             recommendation: RecommendationAnswer::of(study, worth),
+            traffic: TrafficAnswer::of(study),
             twin: TwinAnswer::of(&study.checked.settled, unit),
             lowest_p99: lowest_p99(study),
             influences: plan.influences.iter().map(|one| InfluenceAnswer::of(one, worth)).collect(),

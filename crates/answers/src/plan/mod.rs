@@ -6,9 +6,11 @@ mod html;
 mod next;
 mod tables;
 mod text;
+mod traffic;
 
 pub use answer::*;
 pub(crate) use answer::{list_fill_s, shares_text, without_evidence};
+pub use traffic::{EndpointTrafficAnswer, LinkTrafficAnswer, TrafficAnswer};
 
 use crate::report::Page;
 use crate::{SCHEMA_VERSION, setting};

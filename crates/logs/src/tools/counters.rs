@@ -1,4 +1,5 @@
-//! Readings of counters: `ethtool -S`, `rdma statistic`, files of sysfs with their names, and Prometheus.
+//! Readings of counters: `ethtool -S`, `rdma statistic`, files of sysfs with their names, and Prometheus. A line
+//! `time SECONDS` says when those that follow it were read.
 
 use crate::decimal::{Decimal, Printed};
 use crate::measurement::{
@@ -17,6 +18,8 @@ pub(crate) struct Counters {
     is_ethtool: bool,
     /// The family of Prometheus that is described last, and whether it counts.
     family: Option<(String, bool)>,
+    /// When the counters that follow were read, in nanoseconds since 1970.
+    read_at_ns: Option<u64>,
 }
 
 impl LineTool for Counters {
@@ -25,6 +28,14 @@ impl LineTool for Counters {
         if text == "NIC statistics:" {
             self.is_ethtool = true;
             return Taken::Known;
+        }
+        if let Some(time) = text.strip_prefix("time ").and_then(Decimal::read) {
+            self.read_at_ns = time.times(1_000_000_000);
+            self.is_ethtool = false;
+            return match self.read_at_ns {
+                Some(_) => Taken::Known,
+                None => Taken::Unknown("a time is seconds since 1970, as `date '+time %s.%N'` prints".into()),
+            };
         }
         if let Some(described) = text.strip_prefix("# HELP ").or(text.strip_prefix("# TYPE ")) {
             let mut words = described.split(' ');
@@ -36,15 +47,15 @@ impl LineTool for Counters {
             return Taken::Known;
         }
         if let Some(rest) = text.strip_prefix("link ") {
-            return take_links(rest, line, sink);
+            return take_links(rest, self.read_at_ns, line, sink);
         }
         if FOLDERS.iter().any(|folder| text.starts_with(folder)) {
-            return take_file(line, sink);
+            return take_file(self.read_at_ns, line, sink);
         }
         if let Some((family, counts)) = &self.family
             && text.starts_with(family.as_str())
         {
-            return take_sample(family, *counts, line, sink);
+            return take_sample(family, *counts, self.read_at_ns, line, sink);
         }
         if self.is_ethtool {
             let pair = text.rsplit_once(':').map(|(name, value)| (name.trim(), value.trim()));
@@ -62,7 +73,7 @@ impl LineTool for Counters {
             {
                 let mut conditions = LogConditions { program: Some("ethtool".into()), ..Default::default() };
                 conditions.set_text("counter", name);
-                put(conditions, MetricSubject::Counter, number, line, sink);
+                put(conditions, self.read_at_ns, number, line, sink);
                 return Taken::Measured;
             }
             self.is_ethtool = false;
@@ -71,22 +82,28 @@ impl LineTool for Counters {
     }
 }
 
+/// The key of the time at which a counter was read.
+const READ_AT: &str = "read_at_ns";
+
 fn put(
-    conditions: LogConditions,
-    subject: MetricSubject,
+    mut conditions: LogConditions,
+    read_at_ns: Option<u64>,
     number: Decimal,
     line: &LogLine<'_>,
     sink: &mut Sink,
 ) {
+    if let Some(time) = read_at_ns {
+        conditions.set_number(READ_AT, time);
+    }
     let row =
         Row { tool: LogTool::Counters, conditions: Arc::new(conditions), line: line.number, text: line.text };
     let scale = if number.whole().is_some() { Scale::Count } else { Scale::Number };
-    let metric = LogMetric::new(subject, MetricStatistic::Only);
+    let metric = LogMetric::new(MetricSubject::Counter, MetricStatistic::Only);
     row.put(metric, Printed::Number(number), scale, LogCautions::default(), sink);
 }
 
 /// `DEVICE/PORT NAME NUMBER NAME NUMBER ...`
-fn take_links(rest: &str, line: &LogLine<'_>, sink: &mut Sink) -> Taken {
+fn take_links(rest: &str, read_at_ns: Option<u64>, line: &LogLine<'_>, sink: &mut Sink) -> Taken {
     let words: Vec<&str> = rest.split_ascii_whitespace().collect();
     let Some((link, pairs)) = words.split_first() else { return Taken::No };
     let Some((device, port)) = link.split_once('/') else { return Taken::No };
@@ -106,18 +123,23 @@ fn take_links(rest: &str, line: &LogLine<'_>, sink: &mut Sink) -> Taken {
         };
         conditions.set_text("port", port);
         conditions.set_text("counter", name);
-        put(conditions, MetricSubject::Counter, number, line, sink);
+        put(conditions, read_at_ns, number, line, sink);
     }
     Taken::Measured
 }
 
 /// `FILE:NUMBER`, as `grep . FILES` prints it.
-fn take_file(line: &LogLine<'_>, sink: &mut Sink) -> Taken {
+fn take_file(read_at_ns: Option<u64>, line: &LogLine<'_>, sink: &mut Sink) -> Taken {
     let Some((file, value)) = line.text.split_once(':') else { return Taken::No };
     let parts: Vec<&str> = file.split('/').skip(3).collect();
     let [_, device, .., name] = parts[..] else { return Taken::No };
     let value = value.trim();
-    let Some(number) = Decimal::read(value).filter(|number| number.whole().is_some()) else {
+    // Counters of a card's own blocks are printed in hexadecimal digits.
+    let number = match value.strip_prefix("0x") {
+        Some(digits) if !digits.starts_with('+') => u64::from_str_radix(digits, 16).ok().map(Decimal::from),
+        _ => Decimal::read(value),
+    };
+    let Some(number) = number.filter(|number| number.whole().is_some()) else {
         // What a counter is set to count, and names of sensors, are words.
         let is_word = name.starts_with("event") || name == "name" || name.ends_with("_label");
         return if is_word && file.starts_with("/sys/class/hwmon/") {
@@ -133,12 +155,18 @@ fn take_file(line: &LogLine<'_>, sink: &mut Sink) -> Taken {
     if !folder.is_empty() {
         conditions.set_text("folder", &folder.join("/"));
     }
-    put(conditions, MetricSubject::Counter, number, line, sink);
+    put(conditions, read_at_ns, number, line, sink);
     Taken::Measured
 }
 
 /// `NAME{LABELS} NUMBER [MILLISECONDS]` of a family.
-fn take_sample(family: &str, counts: bool, line: &LogLine<'_>, sink: &mut Sink) -> Taken {
+fn take_sample(
+    family: &str,
+    counts: bool,
+    read_at_ns: Option<u64>,
+    line: &LogLine<'_>,
+    sink: &mut Sink,
+) -> Taken {
     let text = line.text;
     let end = text.find(|c: char| c == '{' || c.is_whitespace()).unwrap_or(text.len());
     let name = &text[..end];
@@ -156,8 +184,9 @@ fn take_sample(family: &str, counts: bool, line: &LogLine<'_>, sink: &mut Sink) 
         None => ("", &text[end..]),
     };
     let words: Vec<&str> = rest.split_ascii_whitespace().collect();
-    let value = match words[..] {
-        [value] | [value, _] => value,
+    let (value, own) = match words[..] {
+        [value] => (value, None),
+        [value, milliseconds] => (value, Decimal::read(milliseconds).and_then(|time| time.times(1_000_000))),
         _ => return Taken::Unknown("a sample has a number, and at most a time behind it".into()),
     };
     let Some(printed) = Printed::read(value) else {
@@ -171,6 +200,9 @@ fn take_sample(family: &str, counts: bool, line: &LogLine<'_>, sink: &mut Sink) 
     let device =
         labels.split(',').find_map(|label| label.trim().strip_prefix("device=\"")?.strip_suffix('"'));
     conditions.device = device.map(Arc::from);
+    if let Some(time) = own.or(read_at_ns) {
+        conditions.set_number(READ_AT, time);
+    }
     let subject = if counts { MetricSubject::Counter } else { MetricSubject::Reading };
     let scale = match printed.number() {
         Some(number) if number.whole().is_some() => Scale::Count,

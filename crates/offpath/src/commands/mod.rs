@@ -9,6 +9,7 @@ pub mod completions;
 pub mod device;
 pub mod diagnose;
 pub mod explain;
+pub mod export;
 pub mod fit;
 pub mod import;
 pub mod measure;
@@ -22,6 +23,7 @@ pub mod service;
 pub mod sweep;
 pub mod systems;
 pub mod torture;
+pub mod watch;
 pub mod whatif;
 
 use crate::failure::Failure;
@@ -61,6 +63,8 @@ Examples:
     offpath collect
   Learn a card from them, and plan with it:
     offpath calibrate *.log --base connectx7 -o mycard.toml
+  Does a running system do what was planned?
+    offpath watch --expect plan.json
 
 Exit codes:
   0   the answer is printed
@@ -104,6 +108,8 @@ pub enum Command {
     Collect(collect::Options),
     Diagnose(diagnose::Options),
     Calibrate(calibrate::Options),
+    Watch(watch::Options),
+    Export(export::Options),
     /// Replicate a Redis or Valkey master, which serves one copy, to many replicas (a program of its own)
     #[command(disable_help_flag = true)]
     Relay(service::Options),
@@ -141,6 +147,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Completions(_) => system.refuse("completions", false)?,
         Command::Import(_) => system.refuse("import", false)?,
         Command::Collect(_) => system.refuse("collect", false)?,
+        Command::Watch(_) => system.refuse("watch", false)?,
         _ => {}
     }
     match cli.command {
@@ -160,6 +167,8 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Collect(options) => collect::run(&options, &context),
         Command::Diagnose(options) => diagnose::run(&options, &context),
         Command::Calibrate(options) => calibrate::run(&options, &context),
+        Command::Watch(options) => watch::run(&options, &context),
+        Command::Export(options) => export::run(&options, &context),
         Command::Relay(_) => service::run("relay", "offpath-redis"),
         Command::Shard(_) => service::run("shard", "offpath-shard"),
         Command::Run(options) => run::run(&options, &context),

@@ -1,0 +1,7 @@
+//! What `offpath export` writes: answers and logs as one table, and what a profile determines of UCX's configuration.
+
+mod table;
+mod ucx;
+
+pub use table::{Table, TableColumn, TableForm, TableValues, table_of};
+pub use ucx::{UcxAnswer, UcxKeyAnswer, UcxLeftOutAnswer, UcxRequest, ucx};

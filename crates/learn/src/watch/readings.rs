@@ -1,0 +1,145 @@
+//! Readings of counters by their times, and what was counted between two of them.
+
+use super::table::CounterPlace;
+use offpath_logs::{LogDetail, LogFigure, LogMeasurement, LogTool, MetricSubject};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Which counter of which device.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CounterKey {
+    /// Where it is read.
+    pub place: CounterPlace,
+    /// The device, where that is told.
+    pub device: Option<String>,
+    /// Its port or block, where that is told.
+    pub part: Option<String>,
+    /// Its name.
+    pub name: String,
+}
+
+/// What a counter did between two readings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    /// It grew by so much, or stayed.
+    Grew(u64),
+    /// It fell: it wrapped around, was cleared, or its driver was loaded anew. How much was counted is not known.
+    Fell {
+        /// From.
+        from: u64,
+        /// To.
+        to: u64,
+    },
+    /// It stands at the greatest number of 32 bits, where such counters stop.
+    Stuck,
+}
+
+/// Why a figure is no reading that counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NoReading {
+    /// It is no counter, or one whose place is not known.
+    NoCounter,
+    /// Nothing says when it was read.
+    Untimed,
+}
+
+/// Readings, in the order of their times.
+#[derive(Clone, Debug, Default)]
+pub struct CounterReadings {
+    by_time: BTreeMap<u64, BTreeMap<CounterKey, u64>>,
+    /// Counters that stand twice in one reading, with other values.
+    ambiguous: BTreeSet<CounterKey>,
+}
+
+impl CounterReadings {
+    /// Takes a figure of a log; why not, where it is no reading.
+    pub fn add(&mut self, figure: &LogMeasurement) -> Option<NoReading> {
+        let Some((key, value)) = counter(figure) else { return Some(NoReading::NoCounter) };
+        let Some(LogDetail::Number(time)) = figure.conditions.more.get("read_at_ns") else {
+            return Some(NoReading::Untimed);
+        };
+        let reading = self.by_time.entry(*time).or_default();
+        match reading.get(&key) {
+            Some(other) if *other != value => {
+                self.ambiguous.insert(key);
+            }
+            _ => {
+                reading.insert(key, value);
+            }
+        }
+        None
+    }
+
+    /// How many readings there are.
+    pub fn len(&self) -> usize {
+        self.by_time.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.by_time.is_empty()
+    }
+
+    /// Forgets all readings but the last one.
+    pub fn keep_last(&mut self) {
+        while self.by_time.len() > 1 {
+            self.by_time.pop_first();
+        }
+    }
+
+    /// Counters that stand twice in one reading, with other values: of several devices that are not told apart.
+    pub fn ambiguous(&self) -> impl Iterator<Item = &CounterKey> {
+        self.ambiguous.iter()
+    }
+
+    /// Each two readings that follow one another: when the first was taken and the second, in nanoseconds since 1970, and
+    /// what each counter did that both have.
+    pub fn intervals(&self) -> impl Iterator<Item = (u64, u64, BTreeMap<&CounterKey, Counted>)> {
+        self.by_time.iter().zip(self.by_time.iter().skip(1)).map(|((from, before), (to, after))| {
+            let both = after.iter().filter(|(key, _)| !self.ambiguous.contains(*key));
+            let counted = both.filter_map(|(key, now)| Some((key, counted(key, *before.get(key)?, *now))));
+            (*from, *to, counted.collect())
+        })
+    }
+}
+
+fn counted(key: &CounterKey, before: u64, now: u64) -> Counted {
+    let stops = key.place == CounterPlace::PortCounters && now == u64::from(u32::MAX);
+    match now.checked_sub(before) {
+        Some(0) if stops => Counted::Stuck,
+        Some(grown) => Counted::Grew(grown),
+        None => Counted::Fell { from: before, to: now },
+    }
+}
+
+/// The counter that a figure is a reading of.
+fn counter(figure: &LogMeasurement) -> Option<(CounterKey, u64)> {
+    if figure.tool != LogTool::Counters || figure.metric.subject != MetricSubject::Counter {
+        return None;
+    }
+    let LogFigure::Count(value) = figure.figure else { return None };
+    let conditions = &figure.conditions;
+    let text = |key: &str| match conditions.more.get(key) {
+        Some(LogDetail::Text(text)) => Some(text.to_string()),
+        _ => None,
+    };
+    let folder = text("folder");
+    let (place, part) = match conditions.program.as_deref()? {
+        "ethtool" => (CounterPlace::Ethtool, None),
+        "rdma statistic" => (CounterPlace::HardwareCounters, text("port")),
+        "prometheus" => (CounterPlace::Prometheus, text("labels")),
+        "sysfs" => {
+            let folder = folder?;
+            let parts: Vec<&str> = folder.split('/').collect();
+            match parts[..] {
+                ["ports", port, "counters"] => (CounterPlace::PortCounters, Some(port.to_string())),
+                ["ports", port, "hw_counters"] => (CounterPlace::HardwareCounters, Some(port.to_string())),
+                ["statistics"] => (CounterPlace::NetStatistics, None),
+                [block] if block.starts_with("pcie") => (CounterPlace::TlpCounters, Some(block.to_string())),
+                _ => return None,
+            }
+        }
+        _ => return None,
+    };
+    let device = conditions.device.as_deref().map(str::to_string);
+    Some((CounterKey { place, device, part, name: text("counter")? }, value))
+}

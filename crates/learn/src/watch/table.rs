@@ -1,0 +1,382 @@
+//! Which counter speaks of what, and what it counts exactly: the one table of `watch`.
+
+/// Where a counter is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CounterPlace {
+    /// `/sys/class/infiniband/DEVICE/ports/PORT/counters`.
+    PortCounters,
+    /// `/sys/class/infiniband/DEVICE/ports/PORT/hw_counters`, and `rdma statistic`.
+    HardwareCounters,
+    /// `ethtool -S`.
+    Ethtool,
+    /// `/sys/class/net/DEVICE/statistics`.
+    NetStatistics,
+    /// `/sys/class/hwmon/hwmonN/pcieN` of a card's own processors.
+    TlpCounters,
+    /// Prometheus text.
+    Prometheus,
+}
+
+impl CounterPlace {
+    /// Its name in answers.
+    pub fn name(self) -> &'static str {
+        match self {
+            CounterPlace::PortCounters => "counters",
+            CounterPlace::HardwareCounters => "hw_counters",
+            CounterPlace::Ethtool => "ethtool",
+            CounterPlace::NetStatistics => "net-statistics",
+            CounterPlace::TlpCounters => "hwmon-pcie",
+            CounterPlace::Prometheus => "prometheus",
+        }
+    }
+}
+
+/// Whose traffic a counter of a port counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CounterScope {
+    /// One function of the card: what its own queue pairs send and receive, inside the card too.
+    Function,
+    /// The physical port: all functions of the card, and nothing that stays inside it.
+    Port,
+}
+
+/// Transaction layer packets, seen from the processors that they go to or come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TlpKind {
+    /// Writes into the processors' memory.
+    InboundWrites,
+    /// Requests to read it.
+    InboundReads,
+    /// What is read of it.
+    OutboundCompletions,
+}
+
+/// Requests that queue pairs of a function serve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServedVerb {
+    /// READ.
+    Read,
+    /// WRITE.
+    Write,
+    /// Compare-and-swap and fetch-and-add.
+    Atomic,
+}
+
+/// What a counter speaks of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpeaksOf {
+    /// A direction of a port.
+    Port {
+        /// Whether towards the card.
+        inbound: bool,
+        /// Whether bytes are counted; else packets.
+        bytes: bool,
+        /// Of whom.
+        scope: CounterScope,
+    },
+    /// TLPs between the NIC and the card's own processors.
+    Tlps {
+        /// Which.
+        kind: TlpKind,
+        /// Whether bytes are counted; else TLPs.
+        bytes: bool,
+    },
+    /// Requests that reach the endpoint.
+    Requests(ServedVerb),
+    /// What a healthy run has none of, and what to do about it.
+    Trouble(&'static str),
+    /// Nothing of the plan, and why.
+    Nothing(&'static str),
+}
+
+/// A row of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CounterMeaning {
+    /// Its name; `*` stands for one digit.
+    pub name: &'static str,
+    /// Where a counter of that name means this.
+    pub places: &'static [CounterPlace],
+    /// What one count is worth, in bytes, packets or requests.
+    pub worth: u64,
+    /// What it speaks of.
+    pub speaks_of: SpeaksOf,
+    /// What it counts.
+    pub counts: &'static str,
+}
+
+impl CounterMeaning {
+    /// The row of a counter; none where no row has it.
+    pub fn of(place: CounterPlace, name: &str) -> Option<&'static CounterMeaning> {
+        COUNTERS.iter().find(|row| row.places.contains(&place) && row.is_called(name))
+    }
+
+    fn is_called(&self, name: &str) -> bool {
+        match self.name.split_once('*') {
+            None => self.name == name,
+            Some((before, after)) => {
+                let digit = name.strip_prefix(before).and_then(|rest| rest.strip_suffix(after));
+                digit.is_some_and(|digit| digit.len() == 1 && digit.bytes().all(|byte| byte.is_ascii_digit()))
+            }
+        }
+    }
+
+    /// The unit of its rate as the end of a key.
+    pub fn unit(&self) -> &'static str {
+        match self.speaks_of {
+            SpeaksOf::Port { bytes: true, .. } | SpeaksOf::Tlps { bytes: true, .. } => "bytes_per_s",
+            SpeaksOf::Port { .. } => "packets_per_s",
+            SpeaksOf::Tlps { .. } => "tlps_per_s",
+            SpeaksOf::Requests(_) => "requests_per_s",
+            SpeaksOf::Trouble(_) | SpeaksOf::Nothing(_) => "counts_per_s",
+        }
+    }
+}
+
+const IN: bool = true;
+const OUT: bool = false;
+
+const fn port(inbound: bool, bytes: bool, scope: CounterScope) -> SpeaksOf {
+    SpeaksOf::Port { inbound, bytes, scope }
+}
+
+const fn row(
+    name: &'static str,
+    places: &'static [CounterPlace],
+    worth: u64,
+    speaks_of: SpeaksOf,
+    counts: &'static str,
+) -> CounterMeaning {
+    CounterMeaning { name, places, worth, speaks_of, counts }
+}
+
+const WORDS: &str = "RDMA of one function, payload and headers, in words of 4 B; of InfiniBand from LRH to ICRC, of RoCE the \
+     Ethernet frame";
+const FUNCTION_BYTES: &str = "RDMA of one function, payload and headers";
+const FUNCTION_PACKETS: &str = "RDMA packets of one function, requests and acknowledgements among them";
+const PORT_BYTES: &str = "frames of all functions and of the kernel, with Ethernet headers";
+const PORT_PACKETS: &str = "frames of all functions and of the kernel";
+const LOSS: &str = "packets are lost or overtake one another: pause frames or congestion marks on the switch's ports, cables, `ethtool -S`";
+const SLOW_RECEIVER: &str =
+    "the receiver posts too few receives or is too slow: more of them, `--rx-depth` of a benchmark";
+const CONGESTION: &str = "the network holds senders back: congestion control, an oversubscribed switch, several senders at one port";
+const BROKEN: &str = "a cable, a transceiver or a port: `mlxlink -d DEVICE`, `ethtool -m`";
+const KERNEL: &str = "traffic of the kernel's own network stack: RDMA passes it by";
+const OWN_ACCESSES: &str = "the processors' own accesses to devices, doorbells among them: the model has their time and not their TLPs";
+const NOT_COUNTED: &str = "registers that the vendor's header calls unsupported";
+
+use CounterPlace::{Ethtool, HardwareCounters, NetStatistics, PortCounters, Prometheus, TlpCounters};
+use CounterScope::{Function, Port};
+
+/// Every counter that `watch` knows.
+pub const COUNTERS: &[CounterMeaning] = &[
+    row("port_xmit_data", &[PortCounters], 4, port(OUT, true, Function), WORDS),
+    row("port_rcv_data", &[PortCounters], 4, port(IN, true, Function), WORDS),
+    row("port_xmit_packets", &[PortCounters], 1, port(OUT, false, Function), FUNCTION_PACKETS),
+    row("port_rcv_packets", &[PortCounters], 1, port(IN, false, Function), FUNCTION_PACKETS),
+    row("tx_vport_rdma_unicast_bytes", &[Ethtool], 1, port(OUT, true, Function), FUNCTION_BYTES),
+    row("rx_vport_rdma_unicast_bytes", &[Ethtool], 1, port(IN, true, Function), FUNCTION_BYTES),
+    row("tx_vport_rdma_unicast_packets", &[Ethtool], 1, port(OUT, false, Function), FUNCTION_PACKETS),
+    row("rx_vport_rdma_unicast_packets", &[Ethtool], 1, port(IN, false, Function), FUNCTION_PACKETS),
+    row("rdma_tx_bytes", &[HardwareCounters], 1, port(OUT, true, Function), FUNCTION_BYTES),
+    row("rdma_rx_bytes", &[HardwareCounters], 1, port(IN, true, Function), FUNCTION_BYTES),
+    row("rdma_tx_packets", &[HardwareCounters], 1, port(OUT, false, Function), FUNCTION_PACKETS),
+    row("rdma_rx_packets", &[HardwareCounters], 1, port(IN, false, Function), FUNCTION_PACKETS),
+    row(
+        "node_infiniband_port_data_transmitted_bytes_total",
+        &[Prometheus],
+        1,
+        port(OUT, true, Function),
+        "port_xmit_data, already in bytes",
+    ),
+    row(
+        "node_infiniband_port_data_received_bytes_total",
+        &[Prometheus],
+        1,
+        port(IN, true, Function),
+        "port_rcv_data, already in bytes",
+    ),
+    row(
+        "node_infiniband_port_packets_transmitted_total",
+        &[Prometheus],
+        1,
+        port(OUT, false, Function),
+        FUNCTION_PACKETS,
+    ),
+    row(
+        "node_infiniband_port_packets_received_total",
+        &[Prometheus],
+        1,
+        port(IN, false, Function),
+        FUNCTION_PACKETS,
+    ),
+    row("tx_bytes_phy", &[Ethtool], 1, port(OUT, true, Port), PORT_BYTES),
+    row("rx_bytes_phy", &[Ethtool], 1, port(IN, true, Port), PORT_BYTES),
+    row("tx_packets_phy", &[Ethtool], 1, port(OUT, false, Port), PORT_PACKETS),
+    row("rx_packets_phy", &[Ethtool], 1, port(IN, false, Port), PORT_PACKETS),
+    row(
+        "rx_read_requests",
+        &[HardwareCounters],
+        1,
+        SpeaksOf::Requests(ServedVerb::Read),
+        "READs that reach queue pairs of the function",
+    ),
+    row(
+        "rx_write_requests",
+        &[HardwareCounters],
+        1,
+        SpeaksOf::Requests(ServedVerb::Write),
+        "WRITEs that reach queue pairs of the function",
+    ),
+    row(
+        "rx_atomic_requests",
+        &[HardwareCounters],
+        1,
+        SpeaksOf::Requests(ServedVerb::Atomic),
+        "atomics that reach queue pairs of the function",
+    ),
+    row(
+        "IN_P_PKT_CNT",
+        &[TlpCounters],
+        1,
+        SpeaksOf::Tlps { kind: TlpKind::InboundWrites, bytes: false },
+        "posted TLPs towards the card's processors: payloads and completion entries; 56 bits wide",
+    ),
+    row(
+        "IN_NP_PKT_CNT",
+        &[TlpCounters],
+        1,
+        SpeaksOf::Tlps { kind: TlpKind::InboundReads, bytes: false },
+        "non-posted TLPs towards them: read requests; 56 bits wide",
+    ),
+    row(
+        "OUT_C_PKT_CNT",
+        &[TlpCounters],
+        1,
+        SpeaksOf::Tlps { kind: TlpKind::OutboundCompletions, bytes: false },
+        "completions from them, which a memory may cut smaller than the profile's TLPs; 56 bits wide",
+    ),
+    row(
+        "IN_P_BYTE_CNT",
+        &[TlpCounters],
+        1,
+        SpeaksOf::Tlps { kind: TlpKind::InboundWrites, bytes: true },
+        "bytes of posted TLPs towards them; whether with headers is not said",
+    ),
+    row(
+        "OUT_C_BYTE_CNT",
+        &[TlpCounters],
+        1,
+        SpeaksOf::Tlps { kind: TlpKind::OutboundCompletions, bytes: true },
+        "bytes of completions from them; whether with headers is not said",
+    ),
+    row("OUT_P_PKT_CNT", &[TlpCounters], 1, SpeaksOf::Nothing(OWN_ACCESSES), "posted TLPs from them"),
+    row("OUT_P_BYTE_CNT", &[TlpCounters], 1, SpeaksOf::Nothing(OWN_ACCESSES), "bytes of those"),
+    row("OUT_NP_PKT_CNT", &[TlpCounters], 1, SpeaksOf::Nothing(OWN_ACCESSES), "non-posted TLPs from them"),
+    row("IN_C_PKT_CNT", &[TlpCounters], 1, SpeaksOf::Nothing(OWN_ACCESSES), "completions to them"),
+    row("IN_C_BYTE_CNT", &[TlpCounters], 1, SpeaksOf::Nothing(OWN_ACCESSES), "bytes of those"),
+    row("IN_NP_BYTE_CNT", &[TlpCounters], 1, SpeaksOf::Nothing(NOT_COUNTED), "nothing"),
+    row("OUT_NP_BYTE_CNT", &[TlpCounters], 1, SpeaksOf::Nothing(NOT_COUNTED), "nothing"),
+    row(
+        "rx_bytes",
+        &[Ethtool, NetStatistics],
+        1,
+        SpeaksOf::Nothing(KERNEL),
+        "bytes that the kernel receives",
+    ),
+    row("tx_bytes", &[Ethtool, NetStatistics], 1, SpeaksOf::Nothing(KERNEL), "bytes that the kernel sends"),
+    row(
+        "rx_packets",
+        &[Ethtool, NetStatistics],
+        1,
+        SpeaksOf::Nothing(KERNEL),
+        "packets that the kernel receives",
+    ),
+    row(
+        "tx_packets",
+        &[Ethtool, NetStatistics],
+        1,
+        SpeaksOf::Nothing(KERNEL),
+        "packets that the kernel sends",
+    ),
+    row("out_of_sequence", &[HardwareCounters], 1, SpeaksOf::Trouble(LOSS), "packets out of sequence"),
+    row("packet_seq_err", &[HardwareCounters], 1, SpeaksOf::Trouble(LOSS), "NAKs for a sequence error"),
+    row(
+        "local_ack_timeout_err",
+        &[HardwareCounters],
+        1,
+        SpeaksOf::Trouble(LOSS),
+        "waits that ended by timeout",
+    ),
+    row("roce_adp_retrans", &[HardwareCounters], 1, SpeaksOf::Trouble(LOSS), "adaptive retransmissions"),
+    row("duplicate_request", &[HardwareCounters], 1, SpeaksOf::Trouble(LOSS), "requests that came again"),
+    row("rnr_nak_retry_err", &[HardwareCounters], 1, SpeaksOf::Trouble(SLOW_RECEIVER), "receivers not ready"),
+    row(
+        "out_of_buffer",
+        &[HardwareCounters],
+        1,
+        SpeaksOf::Trouble(SLOW_RECEIVER),
+        "drops without a receive posted",
+    ),
+    row(
+        "np_cnp_sent",
+        &[HardwareCounters],
+        1,
+        SpeaksOf::Trouble(CONGESTION),
+        "congestion notifications sent",
+    ),
+    row(
+        "rp_cnp_handled",
+        &[HardwareCounters],
+        1,
+        SpeaksOf::Trouble(CONGESTION),
+        "congestion notifications obeyed",
+    ),
+    row(
+        "np_ecn_marked_roce_packets",
+        &[HardwareCounters],
+        1,
+        SpeaksOf::Trouble(CONGESTION),
+        "packets that a switch marked",
+    ),
+    row("rx_prio*_pause", &[Ethtool], 1, SpeaksOf::Trouble(CONGESTION), "pause frames received"),
+    row("tx_prio*_pause", &[Ethtool], 1, SpeaksOf::Trouble(CONGESTION), "pause frames sent"),
+    row(
+        "port_xmit_wait",
+        &[PortCounters],
+        1,
+        SpeaksOf::Trouble(CONGESTION),
+        "ticks in which packets waited to leave",
+    ),
+    row(
+        "port_xmit_discards",
+        &[PortCounters],
+        1,
+        SpeaksOf::Trouble(LOSS),
+        "packets discarded before they left",
+    ),
+    row("port_rcv_errors", &[PortCounters], 1, SpeaksOf::Trouble(BROKEN), "packets with errors"),
+    row("rx_discards_phy", &[Ethtool], 1, SpeaksOf::Trouble(LOSS), "frames for which the port had no buffer"),
+    row("rx_crc_errors_phy", &[Ethtool], 1, SpeaksOf::Trouble(BROKEN), "frames with a wrong check sequence"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn a_name_means_one_thing_at_a_place() {
+        let mut seen = BTreeSet::new();
+        for row in COUNTERS {
+            for place in row.places {
+                assert!(seen.insert((*place, row.name)), "{} stands twice", row.name);
+            }
+            assert!(row.worth > 0 && !row.places.is_empty() && !row.counts.is_empty(), "{}", row.name);
+        }
+        let name = |place, name| CounterMeaning::of(place, name).map(|row| row.name);
+        assert_eq!(name(Ethtool, "rx_prio3_pause"), Some("rx_prio*_pause"));
+        assert_eq!(name(Ethtool, "rx_prio_pause"), None);
+        assert_eq!(name(Ethtool, "rx_prio3_pause_duration"), None);
+        assert_eq!(name(HardwareCounters, "rx_bytes"), None, "of another vendor it is something else");
+    }
+}

@@ -1,0 +1,292 @@
+//! Counters beside a plan: rates are differences, and what is no rate is said.
+
+use offpath_learn::watch::{
+    COUNTERS, Counted, CounterReadings, NoReading, PlannedEndpoint, PlannedLink, PlannedTraffic, RateBasis,
+    Watch, WatchedInterval,
+};
+use offpath_logs::{LogItem, LogReader};
+use proptest::prelude::*;
+
+/// Readings as a log has them.
+fn read(log: &str) -> (CounterReadings, Vec<NoReading>) {
+    let (mut readings, mut refused) = (CounterReadings::default(), Vec::new());
+    for item in LogReader::new(log.as_bytes()) {
+        if let LogItem::Measurement(figure) = item.expect("it is in memory") {
+            refused.extend(readings.add(&figure));
+        }
+    }
+    (readings, refused)
+}
+
+fn link(station: &str, endpoint: &str, machine: &str) -> PlannedLink {
+    PlannedLink {
+        station: station.into(),
+        endpoint: endpoint.into(),
+        machine: machine.into(),
+        capacity_bytes_per_s: 25e9,
+        packets: 0.0,
+        acknowledgements: 0.0,
+        read_requests: 0.0,
+        control: 0.0,
+        payload_bytes: 0.0,
+    }
+}
+
+fn endpoint(name: &str, machine: &str) -> PlannedEndpoint {
+    PlannedEndpoint {
+        endpoint: name.into(),
+        machine: machine.into(),
+        machines: 1.0,
+        of_card: name == "soc",
+        reads: 0.0,
+        writes: 0.0,
+        atomics: 0.0,
+        inside: 0.0,
+    }
+}
+
+/// A request is a READ of 64 B of the host and half a WRITE of 4 KiB to it, and a READ of 256 B of the card's memory; of
+/// four clients.
+fn planned() -> PlannedTraffic {
+    let host = |station| link(station, "host", "server");
+    let soc = |station| link(station, "soc", "server");
+    PlannedTraffic {
+        req_per_s: 2e6,
+        req_per_s_80: (1.8e6, 2.2e6),
+        links: vec![
+            PlannedLink { packets: 1.5, payload_bytes: 2048.0, ..host("nic.receive") },
+            PlannedLink { packets: 1.0, acknowledgements: 0.5, payload_bytes: 64.0, ..host("nic.transmit") },
+            PlannedLink { packets: 1.0, ..soc("nic.receive") },
+            PlannedLink { packets: 1.0, payload_bytes: 256.0, ..soc("nic.transmit") },
+            PlannedLink { read_requests: 1.0, ..soc("pcie1.down") },
+            PlannedLink { packets: 2.0, payload_bytes: 256.0, ..soc("pcie1.up") },
+            PlannedLink {
+                packets: 2.0,
+                acknowledgements: 0.5,
+                payload_bytes: 320.0,
+                ..link("client.nic.receive", "client", "client")
+            },
+        ],
+        endpoints: vec![
+            PlannedEndpoint { reads: 1.0, writes: 0.5, ..endpoint("host", "server") },
+            PlannedEndpoint { reads: 1.0, ..endpoint("soc", "server") },
+            PlannedEndpoint { machines: 4.0, ..endpoint("client", "client") },
+        ],
+    }
+}
+
+/// What two readings say, one second apart: names of files with the two values.
+fn watched(at: usize, rate: Option<f64>, counters: &[(&str, u64, u64)]) -> WatchedInterval {
+    let reading = |time: &str, value: fn(&(&str, u64, u64)) -> u64| {
+        let lines = counters.iter().map(|one| format!("/sys/class/{}:{}\n", one.0, value(one)));
+        format!("time {time}\n{}", lines.collect::<String>())
+    };
+    let log = reading("100.5", |one| one.1) + &reading("101.5", |one| one.2);
+    let (readings, refused) = read(&log);
+    assert!(refused.is_empty(), "{refused:?}");
+    let planned = planned();
+    let watch = Watch { planned: &planned, at: &planned.endpoints[at], rate, devices: &[] };
+    let found: Vec<WatchedInterval> =
+        readings.intervals().map(|(from, to, counted)| watch.interval(from, to, &counted)).collect();
+    assert_eq!((found.len(), found[0].from_ns, found[0].to_ns), (1, 100_500_000_000, 101_500_000_000));
+    found.into_iter().next().expect("there is one")
+}
+
+const PORT: &str = "infiniband/nic_0/ports/1/counters";
+const HARDWARE: &str = "infiniband/nic_0/ports/1/hw_counters";
+
+fn port(name: &str) -> String {
+    format!("{PORT}/{name}")
+}
+
+fn hardware(name: &str) -> String {
+    format!("{HARDWARE}/{name}")
+}
+
+#[test]
+fn a_run_as_planned_differs_nowhere() {
+    let (reads, writes) = (hardware("rx_read_requests"), hardware("rx_write_requests"));
+    let (out, into, packets) = (port("port_xmit_data"), port("port_rcv_data"), port("port_xmit_packets"));
+    // Two million requests; counters of bytes are words, and what they stood at before says nothing.
+    let found = watched(
+        0,
+        None,
+        &[
+            (&reads, 7_000_000, 9_000_000),
+            (&writes, 1_000, 1_001_000),
+            (&out, 1 << 40, (1 << 40) + 2_000_000 * (64 + 62) / 4),
+            (&into, 5, 5 + 2_000_000 * (2048 + 100) / 4),
+            (&packets, 0, 2_600_000),
+        ],
+    );
+    assert_eq!(found.basis, RateBasis::Observed(2e6));
+    assert!(found.is_compared() && found.differences().is_empty(), "{:?}", found.differences());
+    let bytes = found.counters.iter().find(|one| one.name == "port_rcv_data").expect("it is known");
+    assert_eq!((bytes.per_s, bytes.station.as_deref()), (2e6 * 2148.0, Some("nic.receive")));
+    assert_eq!(bytes.utilization, Some(2e6 * 2148.0 / 25e9));
+}
+
+#[test]
+fn differences_stand_the_largest_first_with_a_next_step() {
+    let (reads, writes) = (hardware("rx_read_requests"), hardware("rx_write_requests"));
+    let (into, packets) = (port("port_rcv_data"), port("port_xmit_packets"));
+    let lost = hardware("out_of_sequence");
+    let found = watched(
+        0,
+        None,
+        &[
+            (&reads, 0, 1_000_000),
+            (&writes, 0, 500_000),
+            // Four times the payload, and a fifth more packets than with an acknowledgement for each WRITE.
+            (&into, 0, 1_000_000 * 4 * 2148 / 4),
+            (&packets, 0, 2_000_000),
+            (&lost, 3, 5),
+        ],
+    );
+    let differences = found.differences();
+    let names: Vec<&str> = differences.iter().map(|one| one.what.as_str()).collect();
+    assert_eq!(names, ["port_rcv_data", "requests", "port_xmit_packets"], "{differences:?}");
+    assert!(differences[0].share > 3.0 && differences[0].next.contains("larger payloads"), "{differences:?}");
+    assert!((differences[1].share - 1.0 / 1.8).abs() < 1e-9, "of the least that is planned");
+    let troubles: Vec<f64> = found.troubles().map(|(counter, _)| counter.per_s).collect();
+    assert_eq!(troubles, [2.0]);
+    // At half of the load on purpose the rate is no difference.
+    let given = watched(0, Some(1e6), &[(&reads, 0, 1_000_000), (&writes, 0, 500_000)]);
+    assert_eq!(given.basis, RateBasis::Given(1e6));
+    assert!(given.is_compared() && given.differences().is_empty(), "{:?}", given.differences());
+    // Reads alone in the place of both.
+    let other = watched(0, None, &[(&reads, 0, 3_000_000), (&writes, 0, 0)]);
+    let names: Vec<String> = other.differences().into_iter().map(|one| one.what).collect();
+    assert_eq!(names, ["rx_write_requests", "rx_read_requests"], "they are mixed otherwise");
+}
+
+#[test]
+fn without_a_rate_of_requests_the_plans_interval_decides() {
+    let packets = port("port_xmit_packets");
+    for (count, share) in
+        [(1_700_000, Some(1.7 / 1.8)), (1_800_000, None), (3_300_000, None), (3_400_000, Some(3.4 / 3.3))]
+    {
+        let found = watched(0, None, &[(&packets, 0, count)]);
+        assert_eq!(found.basis, RateBasis::Planned);
+        let differences = found.differences();
+        assert_eq!(differences.len(), usize::from(share.is_some()), "{count}");
+        if let Some(share) = share {
+            assert!((differences[0].share - share).abs() < 1e-9);
+        }
+    }
+}
+
+/// A load that was asked for has no interval.
+#[test]
+fn a_load_is_met_to_a_tenth() {
+    let mut planned = planned();
+    planned.req_per_s_80 = (2e6, 2e6);
+    for (count, differences) in [(1_900_000, 0), (1_700_000, 1)] {
+        let packets = format!("/sys/class/{}", port("port_xmit_packets"));
+        let (readings, _) = read(&format!("time 1\n{packets}:0\ntime 2\n{packets}:{count}\n"));
+        let watch = Watch { planned: &planned, at: &planned.endpoints[0], rate: None, devices: &[] };
+        let (from, to, counted) = readings.intervals().next().expect("there are two");
+        assert_eq!(watch.interval(from, to, &counted).differences().len(), differences, "{count}");
+    }
+}
+
+#[test]
+fn what_gives_no_rate_is_said_and_not_guessed() {
+    let (reads, packets) = (hardware("rx_read_requests"), port("port_xmit_packets"));
+    let stuck = port("port_rcv_packets");
+    let most = u64::from(u32::MAX);
+    let found = watched(0, None, &[(&reads, 9, 4), (&packets, 0, 2_000_000), (&stuck, most, most)]);
+    let said: Vec<Counted> = found.without_rate.iter().map(|one| one.counted).collect();
+    assert!(said.contains(&Counted::Fell { from: 9, to: 4 }) && said.contains(&Counted::Stuck), "{said:?}");
+    assert_eq!(found.basis, RateBasis::Planned, "what fell is no rate of requests");
+    assert_eq!(found.counters.len(), 1);
+    // Without a time, and of two devices that one name stands for, nothing is counted.
+    let (readings, refused) = read("NIC statistics:\n     rx_bytes_phy: 5\n");
+    assert_eq!((readings.len(), refused), (0, vec![NoReading::Untimed]));
+    let (readings, _) =
+        read("time 1\nNIC statistics:\n     rx_bytes_phy: 5\nNIC statistics:\n     rx_bytes_phy: 6\n");
+    assert_eq!(readings.ambiguous().count(), 1);
+}
+
+#[test]
+fn tlps_speak_of_the_cards_memory_alone() {
+    let tlp = |name: &str| format!("hwmon/hwmon0/pcie0/{name}");
+    let (completions, bytes, asked) = (tlp("OUT_C_PKT_CNT"), tlp("OUT_C_BYTE_CNT"), tlp("IN_NP_PKT_CNT"));
+    let counters = [(&*completions, 0, 4_000_000), (&*bytes, 0, 2_000_000 * 260), (&*asked, 0, 2_000_000)];
+    let found = watched(1, None, &counters);
+    assert!(found.is_compared() && found.differences().is_empty(), "{:?}", found.differences());
+    let bytes = found.counters.iter().find(|one| one.name == "OUT_C_BYTE_CNT").expect("it is known");
+    assert_eq!((bytes.station.as_deref(), bytes.utilization), (Some("pcie1.up"), Some(2e6 * 260.0 / 25e9)));
+    let elsewhere = watched(0, None, &counters);
+    assert!(!elsewhere.is_compared(), "they are not the host's");
+    // Smaller TLPs are more of them.
+    let small = watched(1, Some(2e6), &[(&*completions, 0, 8_000_000)]);
+    assert!(small.differences()[0].next.contains("smaller ones"), "{:?}", small.differences());
+}
+
+#[test]
+fn a_machine_of_many_sees_its_part() {
+    let packets = port("port_rcv_packets");
+    let found = watched(2, None, &[(&packets, 0, 1_000_000)]);
+    let expected = found.counters[0].expected.expect("it is a client's");
+    assert!((expected.0 - 1.8e6 * 2.0 / 4.0).abs() < 1.0 && (expected.1 - 2.2e6 * 2.5 / 4.0).abs() < 1.0);
+    // What crosses the card passes no port, and the function's counters count it.
+    let mut planned = planned();
+    planned.endpoints[0].inside = 1.0;
+    let (readings, _) = read(&format!("time 1\n/sys/class/{packets}:1\ntime 2\n/sys/class/{packets}:9\n"));
+    let watch = Watch { planned: &planned, at: &planned.endpoints[0], rate: None, devices: &[] };
+    let (from, to, counted) = readings.intervals().next().expect("there are two");
+    assert!(!watch.interval(from, to, &counted).is_compared());
+}
+
+/// docs/watch.md has each counter of the table, and what it counts.
+#[test]
+fn the_page_has_every_counter() {
+    let page = include_str!("../../../docs/watch.md");
+    for row in COUNTERS {
+        assert!(page.contains(&format!("`{}`", row.name)), "{} is not in docs/watch.md", row.name);
+    }
+}
+
+fn line() -> impl Strategy<Value = String> {
+    let name =
+        prop::sample::select(COUNTERS.iter().map(|row| row.name.replace('*', "3")).collect::<Vec<_>>());
+    let value = prop_oneof![0..5u64, any::<u64>(), Just(u64::from(u32::MAX))];
+    let place = prop::sample::select(vec![
+        "/sys/class/infiniband/a/ports/1/counters/",
+        "/sys/class/infiniband/b/ports/1/hw_counters/",
+        "/sys/class/net/c/statistics/",
+        "/sys/class/hwmon/hwmon0/pcie1/",
+    ]);
+    let time = (any::<u32>(), prop::option::of(any::<u32>())).prop_map(|(whole, part)| match part {
+        Some(part) => format!("time {whole}.{part}"),
+        None => format!("time {}", whole % 3),
+    });
+    prop_oneof![
+        4 => (place, name.clone(), value.clone()).prop_map(|(place, name, value)| format!("{place}{name}:{value:#x}")),
+        4 => (name, value).prop_map(|(name, value)| format!("     {name}: {value}")),
+        1 => Just("NIC statistics:".to_string()),
+        3 => time,
+        1 => any::<String>().prop_map(|text| text.replace('\n', " ")),
+    ]
+}
+
+proptest! {
+    /// Whatever readings hold, nothing panics and no rate is below 0 or without bounds.
+    #[test]
+    fn any_readings_are_told(lines in prop::collection::vec(line(), 0..60), at in 0..3usize, rate in prop::option::of(1.0..1e9)) {
+        let (readings, _) = read(&lines.join("\n"));
+        let planned = planned();
+        let watch = Watch { planned: &planned, at: &planned.endpoints[at], rate, devices: &[] };
+        for (from, to, counted) in readings.intervals() {
+            prop_assert!(from < to);
+            let found = watch.interval(from, to, &counted);
+            for counter in &found.counters {
+                prop_assert!(counter.per_s >= 0.0 && counter.per_s.is_finite(), "{counter:?}");
+            }
+            for one in found.differences() {
+                prop_assert!(one.share >= 0.0 && one.share != 1.0);
+            }
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! `offpath watch`: counters of a machine beside what a plan expects of them.
+
+use super::{Context, answer};
+use crate::failure::{Failure, NEGATIVE};
+use crate::output::Format;
+use clap::Args;
+use offpath::answers::watch::{WatchAnswer, WatchRequest, Watcher, watch};
+use offpath::quantity::{OpRate, Time};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+const EXAMPLES: &str = "\
+Examples:
+  offpath plan designs/kv-ycsb-c.toml --format json > plan.json
+  offpath watch --expect plan.json                          this machine's counters, each second until interrupted
+  offpath watch --expect plan.json --interval 10s --count 1 an acceptance test: exit code 1 where plan and card differ
+  offpath watch --expect plan.json --at soc a.txt b.txt     readings that were saved on the card's own processor
+
+A saved reading is what `ethtool -S`, `rdma statistic`, `grep . FILES` of sysfs or Prometheus print, behind a line that
+`date '+time %s.%N'` prints; docs/watch.md has commands that save them.
+
+Exit code 1 says that plan and card differ in an interval, or that nothing could be compared.";
+
+/// Compare a machine's counters with what a plan expects of them, as utilisation of ports and PCIe links and as rates of TLPs
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Options {
+    /// The plan, as `offpath plan DESIGN --format json` prints it
+    #[arg(long, value_name = "FILE")]
+    expect: PathBuf,
+    /// Saved readings, two or more with their times; without any this machine's counters are read; `-` is standard input
+    #[arg(value_name = "READING")]
+    readings: Vec<PathBuf>,
+    /// The endpoint that the counters are read at, as `soc` or `client` [default: the card's host]
+    #[arg(long, value_name = "ENDPOINT")]
+    at: Option<String>,
+    /// The rate of requests that is asked for, as in 20M/s [default: what counters of requests show, else the plan's]
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    rate: Option<OpRate>,
+    /// RDMA devices whose counters count [default: all, added up]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    nic: Vec<String>,
+    /// Time between two readings of this machine [default: 1s]
+    #[arg(long, value_name = "TIME", value_parser = interval, conflicts_with = "readings")]
+    interval: Option<Time>,
+    /// End after so many intervals [default: when interrupted]
+    #[arg(long, conflicts_with = "readings", value_parser = crate::options::whole::<u64>(1, u64::MAX))]
+    count: Option<u64>,
+}
+
+fn rate(text: &str) -> Result<OpRate, String> {
+    let rate: OpRate = text.parse().map_err(|error: offpath::quantity::ParseError| error.to_string())?;
+    if rate.get() == 0 { Err("a rate of requests is above 0".to_string()) } else { Ok(rate) }
+}
+
+/// Counters of NICs are fetched from their firmware: more often than this they may not have moved.
+const LEAST_INTERVAL: Time = Time::from_ps(10_000_000_000);
+
+fn interval(text: &str) -> Result<Time, String> {
+    let time: Time = text.parse().map_err(|error: offpath::quantity::ParseError| error.to_string())?;
+    match time >= LEAST_INTERVAL && time <= Time::from_seconds(86_400.0) {
+        true => Ok(time),
+        false => Err(format!("an interval is from {LEAST_INTERVAL} to a day")),
+    }
+}
+
+/// Runs the command.
+pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
+    let request = WatchRequest {
+        expect: options.expect.clone(),
+        at: options.at.clone(),
+        rate_per_s: options.rate.map(|rate| rate.get() as f64),
+        devices: options.nic.clone(),
+    };
+    let is_met = match options.readings.is_empty() {
+        true => live(options, &request, context)?,
+        false => {
+            let found = watch(&request, &options.readings)?;
+            context.screen.emit(&answer(&found, context, WatchAnswer::text)?)?;
+            found.is_met()
+        }
+    };
+    Ok(if is_met { ExitCode::SUCCESS } else { ExitCode::from(NEGATIVE) })
+}
+
+/// Where this machine's counters are, below `/`; `*` stands for any name.
+const PATHS: [&str; 5] = [
+    "sys/class/infiniband/*/ports/*/counters/*",
+    "sys/class/infiniband/*/ports/*/hw_counters/*",
+    "sys/class/net/*/statistics/*",
+    "sys/class/hwmon/*/pcie*/*_PKT_CNT",
+    "sys/class/hwmon/*/pcie*/*_BYTE_CNT",
+];
+
+/// Of these alone something of a plan can be said.
+const OF_A_CARD: [&str; 2] = ["/sys/class/infiniband/", "/sys/class/hwmon/"];
+
+/// Watches this machine; whether plan and card agree.
+fn live(options: &Options, request: &WatchRequest, context: &Context) -> Result<bool, Failure> {
+    let is_json = context.screen.format == Format::Json;
+    if is_json && options.count.is_none() {
+        return Err(Failure::input(
+            "JSON is one document, and without `--count` watching has no end",
+            "say after how many intervals it ends, as in `--count 10`",
+        ));
+    }
+    let mut watcher = Watcher::new(request)?;
+    let root = Path::new("/");
+    let first = reading(root);
+    if !first.lines().any(|line| OF_A_CARD.iter().any(|folder| line.starts_with(folder))) {
+        let looked = PATHS.map(|path| format!("/{path}"));
+        return Err(Failure::negative(
+            format!("this machine has no counters of an RDMA device: looked for {}", looked.join(", ")),
+            "watch on the machine with the card, or name readings that were saved there",
+        ));
+    }
+    watcher.read_text(&first);
+    if !is_json {
+        context.screen.emit(&watcher.clone().answer(Vec::new()).head(&context.screen))?;
+    }
+    let length = options.interval.unwrap_or(Time::from_seconds(1.0));
+    let length = Duration::from_nanos(length.ps() / 1000);
+    let (mut done, mut begun, mut is_met, mut kept) = (0, None, true, Vec::new());
+    while options.count.is_none_or(|count| done < count) {
+        std::thread::sleep(length);
+        watcher.read_text(&reading(root));
+        for one in watcher.next_intervals() {
+            let begun = *begun.get_or_insert(one.from_ns);
+            is_met &= one.is_met();
+            match is_json {
+                true => kept.push(one),
+                false => context.screen.emit(&one.text(begun, &context.screen))?,
+            }
+        }
+        done += 1;
+    }
+    let found = watcher.answer(kept);
+    match is_json {
+        true => context.screen.emit(&answer(&found, context, WatchAnswer::text)?)?,
+        false => context.screen.emit(&found.tail(&context.screen))?,
+    }
+    Ok(is_met)
+}
+
+/// The counters below `root` as `grep . FILES` prints them, behind the time. A file that cannot be read, as some cannot by
+/// everybody, is left out.
+fn reading(root: &Path) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let mut text = format!("time {}.{:09}\n", now.as_secs(), now.subsec_nanos());
+    for pattern in PATHS {
+        let mut files = vec![PathBuf::new()];
+        for part in pattern.split('/') {
+            files = files.iter().flat_map(|folder| below(root, folder, part)).collect();
+        }
+        for file in files {
+            if let Ok(value) = std::fs::read_to_string(root.join(&file)) {
+                text += &format!("/{}:{}\n", file.display(), value.trim());
+            }
+        }
+    }
+    text
+}
+
+/// Names in a folder that a part of a pattern stands for, in their order.
+fn below(root: &Path, folder: &Path, part: &str) -> Vec<PathBuf> {
+    let Some((before, after)) = part.split_once('*') else { return vec![folder.join(part)] };
+    let entries = std::fs::read_dir(root.join(folder)).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let is_meant = |name: &String| name.strip_prefix(before).is_some_and(|rest| rest.ends_with(after));
+    let mut names: Vec<String> = names.filter(is_meant).collect();
+    names.sort();
+    names.into_iter().map(|name| folder.join(name)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use offpath::logs::{LogItem, LogReader};
+
+    /// A machine's files are read as if `grep` had printed them, each with its time.
+    #[test]
+    fn counters_of_a_machine_are_read() {
+        let root = tempfile::tempdir().expect("a folder");
+        let put = |file: &str, value: &str| {
+            let file = root.path().join(file);
+            std::fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
+            std::fs::write(file, value).expect("a file");
+        };
+        put("sys/class/infiniband/nic_0/ports/1/counters/port_xmit_data", "12\n");
+        put("sys/class/infiniband/nic_0/ports/1/hw_counters/rx_read_requests", "7\n");
+        put("sys/class/net/eth0/statistics/rx_bytes", "5\n");
+        put("sys/class/hwmon/hwmon0/pcie0/IN_P_PKT_CNT", "0x1f\n");
+        put("sys/class/hwmon/hwmon0/pcie0/event_list", "0x0: IN_P_PKT_CNT\n");
+        put("sys/class/hwmon/hwmon1/temp1_input", "41000\n");
+        let text = reading(root.path());
+        let found: Vec<f64> = LogReader::new(text.as_bytes())
+            .map(|item| match item.expect("it is in memory") {
+                LogItem::Measurement(figure) => {
+                    assert!(figure.conditions.more.contains_key("read_at_ns"), "{text}");
+                    figure.figure.value()
+                }
+                LogItem::Remark(remark) => panic!("{}: {}", remark.text, remark.why),
+            })
+            .collect();
+        assert_eq!(found, [12.0, 7.0, 5.0, 31.0], "{text}");
+    }
+}

@@ -1,0 +1,235 @@
+//! `offpath watch` as its users see it.
+
+mod common;
+
+use common::{check, json, offpath, schema, wide_answer};
+use offpath::answers::watch::{WatchRequest, Watcher};
+use proptest::prelude::*;
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::sync::OnceLock;
+
+const DESIGN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/store.toml");
+const COUNTERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/counters-host.txt");
+
+/// The plan of a small store, as it is saved.
+fn plan() -> &'static Value {
+    static PLAN: OnceLock<Value> = OnceLock::new();
+    PLAN.get_or_init(|| json(&["plan", DESIGN]))
+}
+
+/// A folder with the plan in it, and the plan's name.
+fn saved() -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("plan.json");
+    fs::write(&file, plan().to_string()).expect("a file");
+    let name = file.display().to_string();
+    (folder, name)
+}
+
+fn file(folder: &Path, name: &str, text: &str) -> String {
+    let path = folder.join(name);
+    fs::write(&path, text).expect("a file");
+    path.display().to_string()
+}
+
+fn at<'a>(list: &'a str, station: &str, endpoint: &str) -> &'a Value {
+    let found = plan()["traffic"][list]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .find(|one| one["endpoint"] == endpoint && (list == "endpoints" || one["station"] == station));
+    found.unwrap_or_else(|| panic!("{list} has {station} of {endpoint}"))
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().expect("a number")
+}
+
+/// Readings of the host ten seconds apart, as the plan has it at `rate` requests a second with payloads of so many times its own.
+fn readings(rate: f64, payload: f64) -> String {
+    let reads = number(&at("endpoints", "", "host")["reads_per_request"]);
+    let out = at("links", "nic.transmit", "host");
+    let packets = number(&out["packets_per_request"]);
+    let bytes = payload * number(&out["payload_bytes_per_request"]) + 62.0 * packets;
+    let counted = |per_request: f64, worth: f64| (10.0 * rate * per_request / worth) as u64;
+    let folder = "/sys/class/infiniband/nic_0/ports/1";
+    format!(
+        "time 1700000000.5\n{folder}/hw_counters/rx_read_requests:77\n{folder}/counters/port_xmit_packets:1000\n\
+         {folder}/counters/port_xmit_data:5\n\
+         time 1700000010.5\n{folder}/hw_counters/rx_read_requests:{}\n{folder}/counters/port_xmit_packets:{}\n\
+         {folder}/counters/port_xmit_data:{}\n",
+        77 + counted(reads, 1.0),
+        1000 + counted(packets, 1.0),
+        5 + counted(bytes, 4.0),
+    )
+}
+
+#[test]
+fn counters_are_held_to_a_plan() {
+    let (folder, plan_file) = saved();
+    let rate = number(&plan()["traffic"]["req_per_s"]);
+    let healthy = file(folder.path(), "healthy.txt", &readings(rate, 1.0));
+    let watch = |more: &[&str]| offpath(&[&["watch", "--expect", &plan_file], more].concat());
+    let found = watch(&[&healthy, "--format", "json"]);
+    assert_eq!((found.code, &*found.stderr), (0, ""), "{}", found.stdout);
+    let found: Value = serde_json::from_str(&found.stdout).expect("JSON");
+    check(&found, &schema("watch.json"), "watch");
+    let interval = &found["intervals"][0];
+    assert_eq!((&interval["rate_basis"], &interval["length_s"]), (&"observed".into(), &10.0.into()));
+    assert!((number(&interval["observed_req_per_s"]) / rate - 1.0).abs() < 1e-3, "{interval}");
+    assert!(found["not_spoken_of"].to_string().contains("cpu"), "{found}");
+    let text = wide_answer(&["watch", "--expect", &plan_file, &healthy]);
+    assert!(
+        text.contains("Plan and card agree.") && text.contains("What no counter here speaks of"),
+        "{text}"
+    );
+    // Payloads of four times the design's are the first difference.
+    let large = file(folder.path(), "large.txt", &readings(rate, 4.0));
+    let found = watch(&[&large]);
+    assert_eq!(found.code, 1);
+    assert!(
+        found.stdout.contains("Plan and card differ:\nport_xmit_data at nic.transmit:"),
+        "{}",
+        found.stdout
+    );
+    // A tenth of the load differs, but where as much was asked for.
+    let idle = file(folder.path(), "idle.txt", &readings(rate / 10.0, 1.0));
+    assert_eq!(watch(&[&idle]).code, 1);
+    let asked = format!("{}/s", (rate / 10.0).round());
+    assert_eq!(watch(&[&idle, "--rate", &asked]).code, 0, "{}", watch(&[&idle, "--rate", &asked]).stdout);
+    // A device that is left out counts nothing.
+    assert_eq!(watch(&[&healthy, "--nic", "nic_7"]).code, 1);
+}
+
+#[test]
+fn what_is_no_plan_or_no_reading_is_refused() {
+    let (folder, plan_file) = saved();
+    let healthy = file(folder.path(), "healthy.txt", &readings(1e6, 1.0));
+    let refused = |arguments: &[&str], code: i32, said: &str| {
+        let found = offpath(&[&["watch"], arguments].concat());
+        let stderr =
+            found.stderr.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ");
+        assert_eq!(found.code, code, "{arguments:?}: {stderr}{}", found.stdout);
+        assert!(stderr.contains(said), "{arguments:?}: {stderr}");
+    };
+    let changed = |name: &str, change: &dyn Fn(&mut Value)| {
+        let mut plan = plan().clone();
+        change(&mut plan);
+        file(folder.path(), name, &plan.to_string())
+    };
+    for (name, said, change) in [
+        ("a", "is 0 or more", (|plan| plan["traffic"]["req_per_s"] = (-1.0).into()) as fn(&mut Value)),
+        ("b", "missing field", |plan| {
+            plan.as_object_mut().expect("an object").remove("traffic");
+        }),
+        ("c", "carries 0 Gbit/s", |plan| plan["traffic"]["links"][0]["capacity_gbit_per_s"] = 0.0.into()),
+        ("d", "no machine has", |plan| plan["traffic"]["endpoints"][0]["machines"] = 0.into()),
+        ("e", "`schema_version` is 0", |plan| plan["schema_version"] = 0.into()),
+        ("f", "several scenarios", |plan| {
+            *plan = serde_json::json!({ "schema_version": 1, "scenarios": [] })
+        }),
+        ("g", "invalid type", |plan| plan["twin"]["utilization"]["nic.cores"] = "much".into()),
+        ("h", "names no endpoint", |plan| plan["traffic"]["endpoints"] = Value::Array(Vec::new())),
+    ] {
+        refused(&["--expect", &changed(name, &change), &healthy], 2, said);
+    }
+    let text = file(folder.path(), "text.json", "a plan");
+    refused(&["--expect", &text, &healthy], 2, "is no saved plan: it is not JSON");
+    refused(&["--expect", "no-such.json", &healthy], 2, "cannot be read");
+    refused(&["--expect", &plan_file, "no-such.txt"], 2, "cannot be read");
+    refused(&["--expect", &plan_file, &healthy, "--at", "hots"], 2, "did you mean `host`?");
+    refused(&["--expect", &plan_file, &healthy, "--rate", "0/s"], 2, "above 0");
+    refused(&["--expect", &plan_file, &healthy, "--interval", "1s"], 2, "cannot be used with");
+    refused(&["--expect", &plan_file, "--interval", "1ns"], 2, "an interval is from 10 ms");
+    refused(&["--expect", &plan_file, &healthy, "--set", "soc.pcie_mtu=512B"], 2, "has no effect");
+    let untimed =
+        file(folder.path(), "untimed.txt", "/sys/class/infiniband/a/ports/1/counters/port_rcv_data:5\n");
+    refused(&["--expect", &plan_file, &untimed], 1, "1 counters say no time");
+    // A machine without a card says where it looked; one with a card is watched for a moment.
+    let has_card = Path::new("/sys/class/infiniband").read_dir().is_ok_and(|mut all| all.next().is_some());
+    if !has_card {
+        refused(
+            &["--expect", &plan_file, "--count", "1"],
+            1,
+            "/sys/class/infiniband/*/ports/*/hw_counters/*",
+        );
+    }
+    refused(&["--expect", &plan_file, "--format", "json"], 2, "without `--count` watching has no end");
+}
+
+/// docs/watch.md has what the example prints.
+#[test]
+fn the_example_of_the_page_is_what_is_printed() {
+    let (_folder, plan_file) = saved();
+    let found = common::offpath(&["watch", "--expect", &plan_file, COUNTERS]);
+    assert_eq!(found.code, 1, "{}", found.stderr);
+    let page = include_str!("../../../docs/watch.md");
+    let begin =
+        "$ offpath watch --expect plan.json crates/offpath/tests/data/counters-host.txt --rate 10M/s\n";
+    let printed = page.split(begin).nth(1).and_then(|rest| rest.split("```").next()).expect("the example");
+    let found = common::offpath(&["watch", "--expect", &plan_file, COUNTERS, "--rate", "10M/s"]);
+    assert_eq!(found.stdout, printed, "docs/watch.md");
+}
+
+/// Places of a value that are numbers, lists or objects, by their pointers.
+fn places(value: &Value, at: &str, found: &mut Vec<String>) {
+    found.push(at.to_string());
+    match value {
+        Value::Object(pairs) => {
+            pairs.iter().for_each(|(key, one)| places(one, &format!("{at}/{key}"), found))
+        }
+        Value::Array(all) => {
+            all.iter().enumerate().for_each(|(index, one)| places(one, &format!("{at}/{index}"), found));
+        }
+        _ => {}
+    }
+}
+
+/// A plan of one machine, as small as one can be.
+fn small_plan() -> Value {
+    serde_json::json!({
+        "schema_version": plan()["schema_version"],
+        "design": "a", "device": "b", "testbed": "c", "mode": "d", "overlays": [],
+        "traffic": {
+            "req_per_s": 1e6, "req_per_s_low_80": 5e5, "req_per_s_high_80": 2e6,
+            "links": [at("links", "nic.transmit", "host")],
+            "endpoints": [at("endpoints", "", "host"), at("endpoints", "", "soc")],
+        },
+        "twin": { "utilization": { "nic.cores": 0.5 } },
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever a saved plan holds, it is refused or watched, and what is watched is told.
+    #[test]
+    fn any_plan_is_refused_or_watched(
+        index in any::<prop::sample::Index>(),
+        with in prop_oneof![
+            Just(Value::Null), Just(Value::from(-1)), Just(Value::from(0)), Just(Value::from(1e308)),
+            Just(Value::from(u64::MAX)), Just(Value::from("x")), Just(serde_json::json!([])), Just(serde_json::json!({})),
+        ],
+        cut in prop::option::of(any::<prop::sample::Index>()),
+    ) {
+        let mut plan = small_plan();
+        let mut all = Vec::new();
+        places(&plan, "", &mut all);
+        *plan.pointer_mut(&all[index.index(all.len())]).expect("it is there") = with;
+        let mut text = plan.to_string();
+        if let Some(cut) = cut {
+            text.truncate(cut.index(text.len() + 1));
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let expect = folder.path().join("plan.json");
+        fs::write(&expect, text).expect("a file");
+        if let Ok(mut watcher) = Watcher::new(&WatchRequest { expect, ..WatchRequest::default() }) {
+            watcher.read_text(&readings(1e6, 1.0));
+            let answer = watcher.answer(Vec::new());
+            prop_assert_eq!(answer.intervals.len(), 1);
+            prop_assert!(serde_json::to_string(&answer).is_ok());
+        }
+    }
+}
