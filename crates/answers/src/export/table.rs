@@ -60,7 +60,7 @@ pub struct TableColumn {
 
 /// A table.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Table {
+pub struct AnswerTable {
     /// Its columns: what says what a row is first, then by name.
     pub columns: Vec<TableColumn>,
     /// How many rows it has.
@@ -94,7 +94,7 @@ const FIRST: [&str; 6] = ["file", "kind", "name", "scenario", "design", "device"
 ///
 /// # Errors
 /// Where a file cannot be read or has no row.
-pub fn table_of(files: &[PathBuf]) -> Result<Table, Failure> {
+pub fn table_of(files: &[PathBuf]) -> Result<AnswerTable, Failure> {
     let mut rows = Vec::new();
     for file in files {
         let before = rows.len();
@@ -129,7 +129,7 @@ pub fn table_of(files: &[PathBuf]) -> Result<Table, Failure> {
             ));
         }
     }
-    Ok(Table::of(&rows))
+    Ok(AnswerTable::of(&rows))
 }
 
 /// The answer of offpath that a file holds; nothing where it holds something else.
@@ -228,8 +228,8 @@ impl Kind {
     }
 }
 
-impl Table {
-    fn of(rows: &[Map<String, Value>]) -> Table {
+impl AnswerTable {
+    fn of(rows: &[Map<String, Value>]) -> AnswerTable {
         let mut columns: BTreeMap<(usize, String), Kind> = BTreeMap::new();
         for row in rows {
             for (name, value) in row {
@@ -256,7 +256,7 @@ impl Table {
             };
             TableColumn { name, values }
         });
-        Table { columns: columns.collect(), rows: rows.len() }
+        AnswerTable { columns: columns.collect(), rows: rows.len() }
     }
 
     /// The table as the bytes of a file.
@@ -391,13 +391,13 @@ impl TableValues {
 mod tests {
     use super::*;
 
-    fn table(rows: &[Value]) -> Table {
+    fn table(rows: &[Value]) -> AnswerTable {
         let rows: Vec<Map<String, Value>> =
             rows.iter().map(|row| row.as_object().expect("an object").clone()).collect();
-        Table::of(&rows)
+        AnswerTable::of(&rows)
     }
 
-    fn mixed() -> Table {
+    fn mixed() -> AnswerTable {
         table(&[
             serde_json::json!({ "a": 1, "b": true, "name": "x, \"y\"", "c": 1, "d": null }),
             serde_json::json!({ "a": 2.5, "b": null, "name": "z", "c": "two" }),
