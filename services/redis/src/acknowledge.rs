@@ -331,6 +331,9 @@ mod tests {
         );
         assert!(relay.has_reason_to_follow(true), "there may be room by now");
         fails(FAILURES, Instant::now());
+        relay.reload(Config::of("127.0.0.1:6379", "127.0.0.1:0")).expect("the configuration is in order");
+        assert!(relay.has_reason_to_follow(true), "an operator may have made room");
+        fails(FAILURES, Instant::now());
         // One that goes on from where it was needs no file.
         replica_that(&relay, 2, Phase::Online, true).lived.set(Some(Instant::now()));
         assert!(relay.has_reason_to_follow(true));

@@ -135,7 +135,8 @@ fn replication(relay: &Relay, text: &mut String) {
             "slave{index}:ip={},port={},state={state},offset={},lag={}\r\n",
             replica.address,
             replica.port,
-            replica.acknowledged.get(),
+            // What one says that loads is of no stream of this relay's.
+            if replica.counts() { replica.acknowledged.get() } else { 0 },
             replica.lived.get().unwrap_or_else(|| replica.heard.get()).elapsed().as_secs()
         );
     }

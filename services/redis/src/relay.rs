@@ -494,6 +494,12 @@ impl Relay {
         }
         self.descriptors.set(descriptors::provide(&settings.config.limits));
         self.settings.replace(Rc::new(settings));
+        {
+            // Who reads it again may have made room, or replaced who could not load.
+            let mut current = self.current.borrow_mut();
+            current.no_file = None;
+            current.failures.clear();
+        }
         // Nothing that was due by what held before is forgotten, and nobody waits by it.
         self.tell_master();
         self.tell_waiting();
