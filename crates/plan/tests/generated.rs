@@ -593,8 +593,17 @@ fn known_otherwise(text: &str, takes: &dyn Fn(&str) -> bool, at: Option<f64>) ->
             return line.to_string();
         };
         // Flags and packets, which come in powers of two, have no interval here; nor has what there is one of.
-        let is_fixed =
-            ["pcie_mtu", "read_request_limit", "mtu", "bank_stride", "banks", "available"].contains(&key);
+        let is_fixed = [
+            "pcie_mtu",
+            "read_request_limit",
+            "read_completion_boundary",
+            "packet_payload",
+            "mtu",
+            "bank_stride",
+            "banks",
+            "available",
+        ]
+        .contains(&key);
         let (digits, unit) = value.trim_matches('"').split_once(' ').unwrap_or((value, ""));
         let Some(own) = digits.parse::<f64>().ok().filter(|_| !is_fixed) else {
             return line.to_string();
@@ -602,7 +611,7 @@ fn known_otherwise(text: &str, takes: &dyn Fn(&str) -> bool, at: Option<f64>) ->
         let scaled = |times: f64| {
             let moved = own * times;
             match unit {
-                "" if key == "encoding" => moved.min(1.0).to_string(),
+                "" if ["encoding", "combined_share"].contains(&key) => moved.min(1.0).to_string(),
                 "" => moved.round().max(own.min(1.0)).to_string(),
                 unit => format!("\"{moved} {unit}\""),
             }

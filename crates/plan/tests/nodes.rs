@@ -302,6 +302,7 @@ fn every_number_of_the_card_moves_the_cost_of_some_route() {
             for verb in router.verbs(&path) {
                 for (bytes, posting, range) in [
                     (100, Posting::Single, 64 << 30),
+                    (300, Posting::Single, 64 << 30),
                     (4096, Posting::Batch(4), 2 << 10),
                     (3 << 20, Posting::Single, 2 << 20),
                 ] {
