@@ -340,7 +340,7 @@ impl Session {
                             }
                             // It is no replica and takes the place of none.
                             if !self.place.be_client() {
-                                self.is_no_place();
+                                self.refuse_place();
                                 return self.last_write().await;
                             }
                             return serving::serve_file(&self.relay, self.connection, self.introduction)
@@ -628,10 +628,10 @@ impl Session {
         if self.place.be_client() || self.may == Some(May::Replicate) {
             return None;
         }
-        Some(self.is_no_place())
+        Some(self.refuse_place())
     }
 
-    fn is_no_place(&mut self) -> Next {
+    fn refuse_place(&mut self) -> Next {
         count(&self.relay.counters.refused, 1);
         let most = self.relay.settings().config.limits.connections;
         self.error(&format!(
