@@ -328,6 +328,7 @@ async fn answer<F: Fabric>(
         let mut goodbye = receives.pop_front().ok_or("no receive is posted")?;
         let every = between_looks(fabric);
         let mut round = 0;
+        let mut last = None;
         loop {
             round += 1;
             while own.load(mark).map_err(words)? != round {
@@ -336,12 +337,17 @@ async fn answer<F: Fabric>(
                 }
                 fabric.sleep(every).await;
             }
+            // The next WRITE may be here before the completion of what answered the last.
+            if let Some(last) = last.take() {
+                success(last.await)?;
+            }
             out.store(mark, round).map_err(words)?;
             let request = WorkRequest::write(out.slice(0, length), there.at(0));
             let request = if is_inline { request.inline() } else { request };
-            drop(queue_pair.post(request).map_err(words)?);
+            last = Some(queue_pair.post(request).map_err(words)?);
         }
     }
+    let mut last = None;
     while let Some(next) = receives.pop_front() {
         let message = success(next.await)?;
         if is_goodbye(&message) {
@@ -349,9 +355,12 @@ async fn answer<F: Fabric>(
         }
         receives.push_back(receive()?);
         if *what == Answering::Sends {
+            if let Some(last) = last.take() {
+                success(last.await)?;
+            }
             let request = WorkRequest::send(out.slice(0, length));
             let request = if is_inline { request.inline() } else { request };
-            drop(queue_pair.post(request).map_err(words)?);
+            last = Some(queue_pair.post(request).map_err(words)?);
         }
     }
     Ok(())
@@ -703,19 +712,24 @@ impl Flow {
                 lane.out.store(mark, round).map_err(words)?;
                 let every = between_looks(fabric);
                 let since = fabric.now();
-                drop(lane.queue_pair.post(lane.request(&self.run)?).map_err(words)?);
+                let posted = lane.queue_pair.post(lane.request(&self.run)?).map_err(words)?;
                 while lane.own.load(mark).map_err(words)? != round {
                     fabric.sleep(every).await;
                 }
-                Ok(half(since))
+                let taken = half(since);
+                // The answer may be here before the completion, until which the request has its slot and its bytes.
+                success(posted.await)?;
+                Ok(taken)
             }
             Answering::Sends => {
                 let back =
                     lane.queue_pair.receive(lane.own.slice(0, self.run.payload.get())).map_err(words)?;
                 let since = fabric.now();
-                drop(lane.queue_pair.post(lane.request(&self.run)?).map_err(words)?);
+                let posted = lane.queue_pair.post(lane.request(&self.run)?).map_err(words)?;
                 success(back.await)?;
-                Ok(half(since))
+                let taken = half(since);
+                success(posted.await)?;
+                Ok(taken)
             }
             _ => {
                 let since = fabric.now();

@@ -10,7 +10,7 @@ use offpath_measure::{
 use offpath_profile::{Library, Machine, System, SystemRequest};
 use offpath_quantity::{BitRate, Bytes, Time};
 use offpath_route::Verb;
-use offpath_twin::TwinBackend;
+use offpath_twin::{Fault, FaultRule, TwinBackend};
 
 fn system() -> System {
     let request = SystemRequest { device: "bluefield2", ..SystemRequest::default() };
@@ -169,4 +169,21 @@ fn flows_at_the_same_time_are_measured_together() {
         seen += 1;
     }
     assert!(seen >= 9, "{seen}");
+}
+
+/// Where acknowledgements are lost, an answer is there before the completion of what it answers, which still has its slot.
+#[test]
+fn an_answer_before_the_completion_fills_no_queue() {
+    let system = system();
+    let until = Time::from_ms(100_000);
+    let rule = FaultRule { from: Time::ZERO, until, between: None, probability: 0.1, fault: Fault::Drop };
+    for verb in [Verb::Write, Verb::Send] {
+        let points = points(&[verb], &[64], &[1], &["client-host"]);
+        let point = points.iter().find(|point| point.run.kind == RunKind::Latency).expect("one is of latency");
+        let effort = MeasuringEffort { requests: 200, ..MeasuringEffort::of(point, 1) };
+        let program = MeasuringProgram::new(point, effort);
+        let backend = TwinBackend::new(&system, 1).expect("it has ways").with_faults(vec![rule.clone()]);
+        let figures = figures_of(backend.run(program.roles(|_| true)).expect("it runs")).expect("it measures");
+        assert!(figures[0].latencies[0].len() >= 200, "{verb}: {figures:?}");
+    }
 }
