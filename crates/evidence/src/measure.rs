@@ -154,7 +154,7 @@ impl One<'_> {
         if self.bench.links_alone {
             fold.requests.clear();
             let is_wire =
-                |name: &str| self.router.stations().iter().any(|one| one.is_wire && one.name == name);
+                |name: &str| self.router.stations().iter().any(|one| one.wire.is_some() && one.name == name);
             fold.seconds.retain(|station, _| is_wire(station));
         }
     }
@@ -307,7 +307,7 @@ impl One<'_> {
         routes.iter().for_each(|route| demand.add(&route.demand(&self.router)));
         let own = demand.time.remove(&cpu).unwrap_or_default().as_seconds();
         if self.plain.measure == Measure::Budget {
-            demand.time.retain(|station, _| self.router.stations()[station.index()].is_wire);
+            demand.time.retain(|station, _| self.router.stations()[station.index()].wire.is_some());
             (demand.requests, demand.banks) = (BTreeMap::new(), BTreeMap::new());
         }
         let (rate, station) =

@@ -5,6 +5,7 @@ use offpath_learn::watch::{
     Watch, WatchedInterval,
 };
 use offpath_logs::{LogItem, LogReader};
+use offpath_route::WireWay;
 use proptest::prelude::*;
 
 /// Readings as a log has them.
@@ -18,9 +19,10 @@ fn read(log: &str) -> (CounterReadings, Vec<NoReading>) {
     (readings, refused)
 }
 
-fn link(station: &str, endpoint: &str, machine: &str) -> PlannedLink {
+fn link(station: &str, way: WireWay, endpoint: &str, machine: &str) -> PlannedLink {
     PlannedLink {
         station: station.into(),
+        way,
         endpoint: endpoint.into(),
         machine: machine.into(),
         capacity_bytes_per_s: 25e9,
@@ -48,23 +50,28 @@ fn endpoint(name: &str, machine: &str) -> PlannedEndpoint {
 /// A request is a READ of 64 B of the host and half a WRITE of 4 KiB to it, and a READ of 256 B of the card's memory; of
 /// four clients.
 fn planned() -> PlannedTraffic {
-    let host = |station| link(station, "host", "server");
-    let soc = |station| link(station, "soc", "server");
+    let host = |station, way| link(station, way, "host", "server");
+    let soc = |station, way| link(station, way, "soc", "server");
     PlannedTraffic {
         req_per_s: 2e6,
         req_per_s_80: (1.8e6, 2.2e6),
         links: vec![
-            PlannedLink { packets: 1.5, payload_bytes: 2048.0, ..host("nic.receive") },
-            PlannedLink { packets: 1.0, acknowledgements: 0.5, payload_bytes: 64.0, ..host("nic.transmit") },
-            PlannedLink { packets: 1.0, ..soc("nic.receive") },
-            PlannedLink { packets: 1.0, payload_bytes: 256.0, ..soc("nic.transmit") },
-            PlannedLink { read_requests: 1.0, ..soc("pcie1.down") },
-            PlannedLink { packets: 2.0, payload_bytes: 256.0, ..soc("pcie1.up") },
+            PlannedLink { packets: 1.5, payload_bytes: 2048.0, ..host("nic.receive", WireWay::Receive) },
+            PlannedLink {
+                packets: 1.0,
+                acknowledgements: 0.5,
+                payload_bytes: 64.0,
+                ..host("nic.transmit", WireWay::Transmit)
+            },
+            PlannedLink { packets: 1.0, ..soc("nic.receive", WireWay::Receive) },
+            PlannedLink { packets: 1.0, payload_bytes: 256.0, ..soc("nic.transmit", WireWay::Transmit) },
+            PlannedLink { read_requests: 1.0, ..soc("pcie1.down", WireWay::AwayFromNic) },
+            PlannedLink { packets: 2.0, payload_bytes: 256.0, ..soc("pcie1.up", WireWay::TowardsNic) },
             PlannedLink {
                 packets: 2.0,
                 acknowledgements: 0.5,
                 payload_bytes: 320.0,
-                ..link("client.nic.receive", "client", "client")
+                ..link("client.nic.receive", WireWay::Receive, "client", "client")
             },
         ],
         endpoints: vec![

@@ -179,11 +179,13 @@ fn an_answer_before_the_completion_fills_no_queue() {
     let rule = FaultRule { from: Time::ZERO, until, between: None, probability: 0.1, fault: Fault::Drop };
     for verb in [Verb::Write, Verb::Send] {
         let points = points(&[verb], &[64], &[1], &["client-host"]);
-        let point = points.iter().find(|point| point.run.kind == RunKind::Latency).expect("one is of latency");
+        let point =
+            points.iter().find(|point| point.run.kind == RunKind::Latency).expect("one is of latency");
         let effort = MeasuringEffort { requests: 200, ..MeasuringEffort::of(point, 1) };
         let program = MeasuringProgram::new(point, effort);
         let backend = TwinBackend::new(&system, 1).expect("it has ways").with_faults(vec![rule.clone()]);
-        let figures = figures_of(backend.run(program.roles(|_| true)).expect("it runs")).expect("it measures");
+        let figures =
+            figures_of(backend.run(program.roles(|_| true)).expect("it runs")).expect("it measures");
         assert!(figures[0].latencies[0].len() >= 200, "{verb}: {figures:?}");
     }
 }

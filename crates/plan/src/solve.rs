@@ -105,7 +105,7 @@ pub(crate) fn at_load(mut solution: Solution, load: f64) -> Solution {
 /// Requests per second that the ports and links of `router` carry, where the payload of a request asks
 /// `seconds` of a station: no error of a model makes them faster. Headers are part of the model.
 pub(crate) fn wire_rate(router: &Router, seconds: impl Fn(&str) -> f64) -> f64 {
-    let wires = router.stations().iter().filter(|station| station.is_wire);
+    let wires = router.stations().iter().filter(|station| station.wire.is_some());
     let rates = wires.map(|wire| wire.servers() as f64 / seconds(&wire.name));
     rates.fold(f64::INFINITY, f64::min)
 }

@@ -3,15 +3,18 @@
 
 use crate::planner::Ready;
 use crate::program::{Call, Compiled, Instruction, Program};
-use offpath_profile::System;
-use offpath_route::{Moves, Responder, Route, Router, Verb, Visit, processor_of};
+use offpath_route::{Moves, Responder, Route, Router, Station, Verb, Visit, Wire, WireWay, processor_of};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// What passes a direction of a port or link for an endpoint, a request in the mean.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkTraffic {
+    /// Which direction, and what it carries on one machine.
+    pub wire: Wire,
+    /// The machine, by position in the system.
+    pub machine: usize,
     /// Packets that are always sent: those with payload and, on a port, requests without any.
     pub packets: f64,
     /// Packets that a NIC may send fewer of, since it may join them: acknowledgements, on a port.
@@ -101,9 +104,10 @@ impl Traffic {
         let stations = router.stations();
         match visit {
             Visit::Train(train) => {
-                for hop in train.hops.iter().filter(|hop| stations[hop.station.index()].is_wire) {
+                for hop in &train.hops {
                     let station = &stations[hop.station.index()];
-                    let own = self.at(&station.name, ends.of_train(station.machine, &station.name, route));
+                    let Some(wire) = station.wire else { continue };
+                    let own = self.at(station, wire, ends.of_train(station.machine, wire.way, route));
                     let packets = hop.packets(train.bytes) as f64;
                     own.packets += weight * packets;
                     own.payload_bytes += weight * train.bytes.get() as f64;
@@ -112,26 +116,23 @@ impl Traffic {
                 }
                 for requests in &train.requests {
                     let station = &stations[requests.station.index()];
-                    if !station.is_wire {
-                        continue;
-                    }
+                    let Some(wire) = station.wire else { continue };
                     // They ask the source for what it sends, and pass its links the other way.
-                    let own = self.at(&station.name, ends.source(route));
+                    let own = self.at(station, wire, ends.source(route));
                     let count = train.bytes.packets(requests.limit) as f64;
                     own.read_requests += weight * count;
                     own.framed_bytes += weight * count * requests.size.get() as f64;
                 }
             }
-            Visit::Serve { station, occupancy, .. } if stations[station.index()].is_wire => {
+            Visit::Serve { station, occupancy, .. } => {
                 let station = &stations[station.index()];
-                let is_port = [".transmit", ".receive"].iter().any(|end| station.name.ends_with(end));
+                let Some(wire) = station.wire else { return };
                 let at_requester = ends.machines[0] == Some(station.machine);
                 let endpoint = if at_requester { ends.requester } else { ends.responder };
-                let is_out = station.name.ends_with(".transmit");
-                let rate = rate_bytes_per_s(router.system(), &station.name);
-                let own = self.at(&station.name, endpoint);
-                own.framed_bytes += weight * rate * occupancy.as_seconds();
-                match is_port {
+                let is_out = wire.way == WireWay::Transmit;
+                let own = self.at(station, wire, endpoint);
+                own.framed_bytes += weight * wire.bytes_per_s * occupancy.as_seconds();
+                match wire.way.is_of_port() {
                     // A packet passes whole.
                     true if route.verb == Verb::Forward => {
                         own.packets += weight;
@@ -149,8 +150,18 @@ impl Traffic {
         }
     }
 
-    fn at(&mut self, station: &str, endpoint: &str) -> &mut LinkTraffic {
-        self.links.entry((station.to_string(), endpoint.to_string())).or_default()
+    fn at(&mut self, station: &Station, wire: Wire, endpoint: &str) -> &mut LinkTraffic {
+        let nothing = LinkTraffic {
+            wire,
+            machine: station.machine,
+            packets: 0.0,
+            acknowledgements: 0.0,
+            read_requests: 0.0,
+            control: 0.0,
+            payload_bytes: 0.0,
+            framed_bytes: 0.0,
+        };
+        self.links.entry((station.name.clone(), endpoint.to_string())).or_insert(nothing)
     }
 }
 
@@ -171,7 +182,7 @@ impl<'a> Ends<'a> {
 
     /// The endpoint that a payload goes to or comes from, at a station of a machine. Within one machine it goes towards the
     /// NIC from where it lies, and away from the NIC to where it goes.
-    fn of_train(&self, machine: usize, station: &str, route: &Route) -> &'a str {
+    fn of_train(&self, machine: usize, way: WireWay, route: &Route) -> &'a str {
         match self.machines {
             [from, to] if from != to => match from == Some(machine) {
                 true => self.requester,
@@ -180,27 +191,10 @@ impl<'a> Ends<'a> {
             _ => {
                 let source = self.source(route);
                 let target = if source == self.requester { self.responder } else { self.requester };
-                if station.ends_with(".up") { source } else { target }
+                if way == WireWay::TowardsNic { source } else { target }
             }
         }
     }
-}
-
-/// What a direction of a port or link of one machine carries, in bytes per second; 0 for what is neither.
-pub fn rate_bytes_per_s(system: &System, station: &str) -> f64 {
-    for machine in &system.machines {
-        if [".transmit", ".receive"].iter().any(|end| station == format!("{}{end}", machine.nic.name)) {
-            return machine.nic.port_rate.bits_per_second() as f64 / 8.0;
-        }
-        for link in &machine.links {
-            if let Some(pcie) = &link.pcie
-                && [".up", ".down"].iter().any(|end| station == format!("{}{end}", link.name))
-            {
-                return pcie.rate.bits_per_second() as f64 * pcie.encoding / 8.0;
-            }
-        }
-    }
-    0.0
 }
 
 impl Program {

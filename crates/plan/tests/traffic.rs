@@ -1,6 +1,6 @@
 //! What requests move, as counters count it: the same bytes that the capacity is solved with, by the endpoint that they reach.
 
-use offpath_plan::traffic::{Traffic, rate_bytes_per_s};
+use offpath_plan::traffic::Traffic;
 use offpath_plan::{Changes, Design, Setting, prepare, shipped};
 use offpath_profile::Library;
 use std::path::Path;
@@ -17,11 +17,12 @@ fn bytes_of_a_link_are_its_demand() {
         for one in ready.iter().filter(|one| one.alternative.device.is_none()) {
             let traffic = Traffic::of(&ready, &[(one.alternative.name.clone(), 1.0)]);
             let fold = one.compiled.fold(&one.router);
-            for station in one.router.stations().iter().filter(|station| station.is_wire) {
+            for station in one.router.stations() {
+                let Some(wire) = station.wire else { continue };
                 let links = traffic.links.iter().filter(|((name, _), _)| *name == station.name);
                 let bytes: f64 = links.map(|(_, link)| link.framed_bytes).sum();
                 let seconds = fold.seconds.get(&station.name).copied().unwrap_or(0.0);
-                let rate = rate_bytes_per_s(one.router.system(), &station.name);
+                let rate = wire.bytes_per_s;
                 // Each visit is rounded up to a picosecond.
                 let off = (bytes / rate - seconds).abs();
                 assert!(

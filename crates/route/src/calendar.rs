@@ -692,14 +692,8 @@ mod tests {
     /// Of what is booked ahead, or held still, only what passed is served.
     #[test]
     fn time_is_served_when_it_passes() {
-        let station = |kind| Station {
-            name: String::new(),
-            machine: 0,
-            instances: 1,
-            kind,
-            is_wire: false,
-            meaning: "",
-        };
+        let station =
+            |kind| Station { name: String::new(), machine: 0, instances: 1, kind, wire: None, meaning: "" };
         let table = [station(StationKind::Cores(2)), station(StationKind::InflightSlots(2))];
         let mut stations = Stations::new(&table, true);
         let any = |stations: &mut Stations, at, time| {

@@ -227,7 +227,7 @@ impl Route {
 }
 
 fn is_link(hop: &Hop, router: &Router) -> bool {
-    router.stations()[hop.station.index()].is_wire
+    router.stations()[hop.station.index()].wire.is_some()
 }
 
 fn push_terms(visit: &Visit, time: Time, router: &Router, terms: &mut Vec<Term>) {

@@ -34,7 +34,7 @@ pub use ledger::{Demand, Ledger, LinkPackets, Reader, Reading, Term, Unloaded};
 pub use path::{
     Carrier, Moves, Path, Responder, RouteError, SlotHold, Transport, VERBS, Verb, VerbRow, processor_of,
 };
-pub use station::{Station, StationId, StationKind};
+pub use station::{Station, StationId, StationKind, Wire, WireWay};
 pub use visit::{
     AddressSpread, Hop, InflightSlots, LEAST_BURST, MOST_BURSTS, MOST_ENDPOINTS, MOST_LIMITS, Mark,
     PacketCut, Pick, Requests, Route, Train, Visit,

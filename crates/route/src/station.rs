@@ -34,8 +34,37 @@ pub enum StationKind {
     Banks(u64),
 }
 
+/// One direction of a port or of a PCIe link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WireWay {
+    /// Out of a port.
+    Transmit,
+    /// Into a port.
+    Receive,
+    /// On a link, to the side on which the NIC is.
+    TowardsNic,
+    /// On a link, from that side.
+    AwayFromNic,
+}
+
+impl WireWay {
+    /// Whether it is one of a port.
+    pub fn is_of_port(self) -> bool {
+        matches!(self, WireWay::Transmit | WireWay::Receive)
+    }
+}
+
+/// A direction of a port or link, which nothing crosses faster than its rate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Wire {
+    /// Which direction.
+    pub way: WireWay,
+    /// Bytes per second with all headers that the profile counts, of one machine.
+    pub bytes_per_s: f64,
+}
+
 /// A resource with servers and a queue.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Station {
     /// Its name, as in `pcie1.up` (towards the NIC) or `client.cpu`.
     pub name: String,
@@ -45,8 +74,8 @@ pub struct Station {
     pub instances: u64,
     /// How it serves.
     pub kind: StationKind,
-    /// Whether it is one direction of a port or link: nothing crosses it faster than its rate.
-    pub is_wire: bool,
+    /// What it is of a port or link, if of any.
+    pub wire: Option<Wire>,
     /// What it stands for, in a few words.
     pub meaning: &'static str,
 }
@@ -139,10 +168,13 @@ pub(crate) fn stations(system: &System) -> Vec<Station> {
             machine,
             instances: m.count,
             kind,
-            is_wire: false,
+            wire: None,
             meaning,
         };
-        let wire = |name, meaning| Station { is_wire: true, ..station(name, StationKind::Line, meaning) };
+        let wire = |name, way, bytes_per_s, meaning| Station {
+            wire: Some(Wire { way, bytes_per_s }),
+            ..station(name, StationKind::Line, meaning)
+        };
         let mut add = |one: Station| all.push(one);
         let shared = interval(m.nic.shared_packet_rate);
         let reserved = m.endpoints.iter().map(|_| interval(m.nic.reserved_packet_rate)).collect();
@@ -167,12 +199,17 @@ pub(crate) fn stations(system: &System) -> Vec<Station> {
             };
             add(station(name, StationKind::InflightSlots(m.nic.inflight_slots + more), meaning));
         }
-        add(wire(format!("{}.transmit", m.nic.name), "network port, outbound"));
-        add(wire(format!("{}.receive", m.nic.name), "network port, inbound"));
-        for link in m.links.iter().filter(|link| link.pcie.is_some()) {
-            add(wire(format!("{}.up", link.name), "PCIe link, towards the NIC"));
-            add(wire(format!("{}.down", link.name), "PCIe link, away from the NIC"));
-            if link.pcie.as_ref().is_some_and(|pcie| pcie.read_requests.is_some()) {
+        let port_rate = m.nic.port_rate.bits_per_second() as f64 / 8.0;
+        let transmit = format!("{}.transmit", m.nic.name);
+        add(wire(transmit, WireWay::Transmit, port_rate, "network port, outbound"));
+        add(wire(format!("{}.receive", m.nic.name), WireWay::Receive, port_rate, "network port, inbound"));
+        for link in &m.links {
+            let Some(pcie) = &link.pcie else { continue };
+            let rate = pcie.rate.bits_per_second() as f64 * pcie.encoding / 8.0;
+            let (up, down) = (format!("{}.up", link.name), format!("{}.down", link.name));
+            add(wire(up, WireWay::TowardsNic, rate, "PCIe link, towards the NIC"));
+            add(wire(down, WireWay::AwayFromNic, rate, "PCIe link, away from the NIC"));
+            if pcie.read_requests.is_some() {
                 let meaning = "read requests in flight on a PCIe link";
                 add(station(format!("{}.reads", link.name), StationKind::Line, meaning));
             }

@@ -1,7 +1,7 @@
 //! What a request of the best mix moves, as counters of machines count it.
 
 use offpath_plan::study::Study;
-use offpath_plan::traffic::rate_bytes_per_s;
+use offpath_route::WireWay;
 use serde::{Deserialize, Serialize};
 
 /// What a request of the best mix moves; `offpath watch` holds counters to it.
@@ -27,6 +27,8 @@ pub struct TrafficAnswer {
 pub struct LinkTrafficAnswer {
     /// The station, as `nic.receive` or `pcie1.up`.
     pub station: String,
+    /// Which direction of a port or link it is.
+    pub way: LinkWay,
     /// The endpoint that the bytes go to or come from.
     pub endpoint: String,
     /// The role of the machine.
@@ -45,6 +47,43 @@ pub struct LinkTrafficAnswer {
     pub payload_bytes_per_request: f64,
     /// Payload with the headers that the profile counts.
     pub framed_bytes_per_request: f64,
+}
+
+/// A direction of a port or of a PCIe link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum LinkWay {
+    /// Out of a port.
+    PortTransmit,
+    /// Into a port.
+    PortReceive,
+    /// On a PCIe link, to the side on which the NIC is.
+    PcieTowardsNic,
+    /// On a PCIe link, from that side.
+    PcieAwayFromNic,
+}
+
+impl From<WireWay> for LinkWay {
+    fn from(way: WireWay) -> LinkWay {
+        match way {
+            WireWay::Transmit => LinkWay::PortTransmit,
+            WireWay::Receive => LinkWay::PortReceive,
+            WireWay::TowardsNic => LinkWay::PcieTowardsNic,
+            WireWay::AwayFromNic => LinkWay::PcieAwayFromNic,
+        }
+    }
+}
+
+impl From<LinkWay> for WireWay {
+    fn from(way: LinkWay) -> WireWay {
+        match way {
+            LinkWay::PortTransmit => WireWay::Transmit,
+            LinkWay::PortReceive => WireWay::Receive,
+            LinkWay::PcieTowardsNic => WireWay::TowardsNic,
+            LinkWay::PcieAwayFromNic => WireWay::AwayFromNic,
+        }
+    }
 }
 
 /// What reaches an endpoint; figures are those of a request in the mean, over all machines of the role.
@@ -79,19 +118,14 @@ impl TrafficAnswer {
         let (low, high) = load.map_or(rate.range_80, |load| (load, load));
         let system = &study.system;
         let mut links = Vec::new();
-        for machine in &system.machines {
-            let nodes = machine.links.iter().map(|link| &link.name).chain([&machine.nic.name]);
-            let nodes: Vec<&String> = nodes.collect();
-            let is_own = |station: &str| {
-                let node = station.rsplit_once('.').map(|(node, _)| node);
-                node.is_some_and(|node| nodes.iter().any(|own| *own == node))
-            };
-            let own = study.traffic.links.iter().filter(|((station, _), _)| is_own(station));
+        for (place, machine) in system.machines.iter().enumerate() {
+            let own = study.traffic.links.iter().filter(|(_, link)| link.machine == place);
             links.extend(own.map(|((station, endpoint), link)| LinkTrafficAnswer {
                 station: station.clone(),
+                way: link.wire.way.into(),
                 endpoint: endpoint.clone(),
                 machine: machine.role.clone(),
-                capacity_gbit_per_s: rate_bytes_per_s(system, station) * 8.0 / 1e9,
+                capacity_gbit_per_s: link.wire.bytes_per_s * 8.0 / 1e9,
                 packets_per_request: link.packets,
                 acknowledgements_per_request: link.acknowledgements,
                 read_request_tlps_per_request: link.read_requests,

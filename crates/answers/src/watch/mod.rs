@@ -287,6 +287,7 @@ fn planned(traffic: &TrafficAnswer) -> PlannedTraffic {
             .iter()
             .map(|link| PlannedLink {
                 station: link.station.clone(),
+                way: link.way.into(),
                 endpoint: link.endpoint.clone(),
                 machine: link.machine.clone(),
                 capacity_bytes_per_s: link.capacity_gbit_per_s * 1e9 / 8.0,

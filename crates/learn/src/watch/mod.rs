@@ -6,6 +6,7 @@ mod table;
 pub use readings::{Counted, CounterKey, CounterReadings, NoReading};
 pub use table::{COUNTERS, CounterMeaning, CounterPlace, CounterScope, ServedVerb, SpeaksOf, TlpKind};
 
+use offpath_route::WireWay;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The least that a packet has beside its payload where a counter counts headers: LRH, BTH and ICRC of InfiniBand.
@@ -25,6 +26,8 @@ pub const LET_PASS: f64 = 0.1;
 pub struct PlannedLink {
     /// The station.
     pub station: String,
+    /// Which direction of a port or link it is.
+    pub way: WireWay,
     /// The endpoint that the bytes go to or come from.
     pub endpoint: String,
     /// The role of the machine.
@@ -330,18 +333,17 @@ impl Watch<'_> {
         meaning: &CounterMeaning,
         per_s: f64,
     ) -> (Option<String>, Option<f64>, Result<(f64, f64), &'static str>) {
-        let here = |end: &'static str| {
-            let is_here =
-                move |link: &&PlannedLink| link.station.ends_with(end) && link.machine == self.at.machine;
+        let here = |way: WireWay| {
+            let is_here = move |link: &&PlannedLink| link.way == way && link.machine == self.at.machine;
             self.planned.links.iter().filter(is_here)
         };
         match meaning.speaks_of {
             SpeaksOf::Port { inbound, bytes, scope } => {
-                let end = if inbound { ".receive" } else { ".transmit" };
+                let way = if inbound { WireWay::Receive } else { WireWay::Transmit };
                 let own =
                     |link: &&PlannedLink| scope == CounterScope::Port || link.endpoint == self.at.endpoint;
                 let (mut low, mut high) = (0.0, 0.0);
-                for link in here(end).filter(own) {
+                for link in here(way).filter(own) {
                     let most = link.packets + link.acknowledgements;
                     match bytes {
                         true => {
@@ -351,7 +353,7 @@ impl Watch<'_> {
                         false => (low, high) = (low + link.packets, high + most),
                     }
                 }
-                let any = here(end).next();
+                let any = here(way).next();
                 let station = any.map(|link| link.station.clone());
                 let busy = any.filter(|_| bytes).map(|link| per_s / link.capacity_bytes_per_s);
                 let moved = match scope {
@@ -362,9 +364,12 @@ impl Watch<'_> {
             }
             SpeaksOf::Tlps { .. } if !self.at.of_card => (None, None, Err(NOT_HERE)),
             SpeaksOf::Tlps { kind, bytes } => {
-                let end = if kind == TlpKind::OutboundCompletions { ".up" } else { ".down" };
+                let way = match kind {
+                    TlpKind::OutboundCompletions => WireWay::TowardsNic,
+                    _ => WireWay::AwayFromNic,
+                };
                 // The same TLPs pass each link on the way: the first one stands for all.
-                let Some(link) = here(end).find(|link| link.endpoint == self.at.endpoint) else {
+                let Some(link) = here(way).find(|link| link.endpoint == self.at.endpoint) else {
                     return (None, None, Err(NOTHING));
                 };
                 let few = if kind == TlpKind::InboundReads { link.read_requests } else { link.packets };
