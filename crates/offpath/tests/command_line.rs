@@ -743,6 +743,9 @@ fn services_are_started_where_they_are() {
         (Some(7), format!("{who} --color never plan shard=h:1 --help --format json\n"), String::new())
     };
     assert_eq!(run(&path, &line), says("path"));
+    assert_eq!(run(&path, &["help", "shard"]), (Some(7), "path --help\n".to_string(), String::new()));
+    let (code, _, error) = run(&nowhere, &["help", "relay"]);
+    assert!(code == Some(2) && error.contains("cargo build --release -p offpath-redis"), "{error}");
     script(folder.path(), "offpath-shard", "beside");
     assert_eq!(run(&path, &line), says("beside"));
 }

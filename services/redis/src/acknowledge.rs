@@ -5,16 +5,15 @@
 //! many replicas as the quorum has were heard since the last one, and never by the clock.
 
 use crate::relay::{Current, LinkState, Relay};
-use crate::replica::{Phase, Replica};
+use crate::replica::{LIVES, Phase, Replica};
 use crate::resp;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// Acknowledgements that the master did not ask for are this far apart at least, however many replicas speak.
 const APART: Duration = Duration::from_millis(500);
 /// How much later than that one that lives may be heard.
 const LATE: Duration = Duration::from_millis(300);
-/// For how long a replica that was heard is taken to live, where the master has asked: replicas speak every second.
-pub const LIVES: Duration = Duration::from_secs(1);
 
 /// One acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +92,9 @@ impl Relay {
         }
         let known = self.replicated(&current);
         let is_more = known.offset > current.acknowledged || known.fsynced > current.acknowledged_fsync;
-        (current.acknowledged, current.acknowledged_fsync) = (known.offset, known.fsynced);
+        // The master keeps the most that it was told, whatever it is told later.
+        current.acknowledged = current.acknowledged.max(known.offset);
+        current.acknowledged_fsync = current.acknowledged_fsync.max(known.fsynced);
         current.told_at = Instant::now();
         if is_more {
             current.raised_at = Some(current.told_at);
@@ -137,6 +138,14 @@ impl Relay {
         have.count() < wanted || fsync.is_some() && on_disk.count() < wanted
     }
 
+    /// Replicas that follow the stream and were heard as often as one that lives is.
+    pub fn living(&self, current: &Current) -> usize {
+        let lives = |replica: &&Rc<Replica>| {
+            replica.lived.get().is_some_and(|lived| lived.elapsed() <= 2 * LIVES + LATE)
+        };
+        current.replicas.values().filter(|replica| replica.counts()).filter(lives).count()
+    }
+
     /// The replicas that have acknowledged `offset`.
     pub fn replicas_with(&self, offset: u64) -> usize {
         let current = self.current.borrow();
@@ -170,8 +179,7 @@ mod tests {
     use super::*;
     use crate::config::{Acknowledge, Config};
     use crate::relay::tests::{replica, replica_that, take};
-    use crate::relay::{FAILURES, Failures, LinkState, NoFile};
-    use std::rc::Rc;
+    use crate::relay::{FAILURES, Failures, NoFile};
 
     fn relay(acknowledge: Acknowledge) -> Rc<Relay> {
         let mut config = Config::of("127.0.0.1:6379", "127.0.0.1:0");
@@ -247,6 +255,22 @@ mod tests {
         all[0].drop_for("of this test");
         assert_eq!(relay.replicas_with(50), 2);
         assert_eq!(relay.replicas_with(51), 1);
+    }
+
+    #[test]
+    fn who_lives_follows_the_stream_and_was_heard_just_now() {
+        let relay = relay(Acknowledge::replicas(2));
+        take(&relay, 100, 101);
+        let living = || relay.living(&relay.current.borrow());
+        let all = [1, 2, 3].map(|number| replica(&relay, number, Phase::Online));
+        assert_eq!(living(), 0, "none has said anything");
+        all.iter().for_each(|one| relay.acknowledged(one, 50, None));
+        assert_eq!(living(), 3);
+        all[0].phase.set(Phase::Loading);
+        all[1].lived.set(Instant::now().checked_sub(3 * LIVES));
+        assert_eq!(living(), 1, "one loads and one is stopped");
+        all[2].drop_for("of this test");
+        assert_eq!(living(), 0);
     }
 
     #[test]
@@ -397,6 +421,29 @@ mod tests {
     }
 
     /// The word of one that is gone is the last that the master has, and says nothing of one that hangs.
+    /// One that goes back to disk counts for nothing until it follows again, and the master keeps what it was told of it.
+    #[test]
+    fn what_a_replica_had_is_taken_back_though_the_master_was_told_less_since() {
+        let relay = relay(Acknowledge::replicas(1));
+        take(&relay, 100, 101);
+        relay.current.borrow_mut().link = LinkState::Up;
+        let [first, second] = [1, 2].map(|number| replica(&relay, number, Phase::Online));
+        relay.acknowledged(&second, 40, Some(30));
+        relay.acknowledged(&first, 90, Some(80));
+        let told = || relay.take_acknowledgement().map(|told| (told.offset, told.fsynced));
+        assert_eq!(told(), Some((90, Some(80))));
+        first.phase.set(Phase::Loading);
+        long_ago(&relay);
+        relay.acknowledged(&second, 50, Some(40));
+        assert_eq!(told(), Some((50, Some(40))));
+        let kept = || (relay.current.borrow().acknowledged, relay.current.borrow().acknowledged_fsync);
+        assert_eq!(kept(), (90, Some(80)));
+        assert!(!relay.stands_for_less(), "the first has it and is here");
+        first.drop_for("of this test");
+        relay.acknowledged(&second, 50, Some(40));
+        assert!(relay.stands_for_less());
+    }
+
     #[test]
     fn who_hangs_stands_for_nobody_once_another_has_left() {
         let relay = relay(Acknowledge::replicas(1));

@@ -433,8 +433,22 @@ fn password(
                 std::fs::File::open(path)?.take(PASSWORD).read_to_string(&mut text)?;
                 Ok(text)
             };
-            let text = read().map_err(|cause| ConfigError::File { path: path.clone(), cause })?;
-            text.lines().next().unwrap_or_default().to_string()
+            let file_key = format!("{key}.password_file");
+            let text = read().map_err(|cause: std::io::Error| match cause.kind() {
+                std::io::ErrorKind::InvalidData => refuse(
+                    &file_key,
+                    path.display(),
+                    "it is not UTF-8; write the password as text in its first line",
+                ),
+                _ => ConfigError::File { path: path.clone(), cause },
+            })?;
+            let first = text.lines().next().unwrap_or_default().to_string();
+            if first.is_empty() {
+                let reason =
+                    "its first line is empty, and an empty password protects nothing; write one there";
+                return Err(refuse(&file_key, path.display(), reason));
+            }
+            first
         }
         (None, None) => return Ok(None),
     };
@@ -644,8 +658,19 @@ impl Config {
         keep("master.address", &mut master.address, &running.master.address, &mut kept);
         keep("listen.address", &mut listen.address, &running.listen.address, &mut kept);
         keep("listen.announce_port", &mut listen.announce_port, &running.listen.announce_port, &mut kept);
-        keep("limits.backlog", &mut limits.backlog, &running.limits.backlog, &mut kept);
-        keep("spool.state_file", &mut spool.state_file, &running.spool.state_file, &mut kept);
+        // One size is written in several ways; how far a replica may be behind is bounded by the backlog that holds.
+        if limits.backlog.parse::<Bytes>().ok() != running.limits.backlog.parse().ok() {
+            keep("limits.backlog", &mut limits.backlog, &running.limits.backlog, &mut kept);
+            let (behind, soft) = (&running.limits.replica_behind, &running.limits.replica_behind_soft);
+            keep("limits.replica_behind", &mut limits.replica_behind, behind, &mut kept);
+            keep("limits.replica_behind_soft", &mut limits.replica_behind_soft, soft, &mut kept);
+        }
+        if spool.state_file != running.spool.state_file {
+            keep("spool.state_file", &mut spool.state_file, &running.spool.state_file, &mut kept);
+            // What needs the file waits for it.
+            let follow = &running.listen.follow_replicaof;
+            keep("listen.follow_replicaof", &mut listen.follow_replicaof, follow, &mut kept);
+        }
         keep("metrics.address", &mut metrics.address, &running.metrics.address, &mut kept);
         kept
     }
@@ -735,11 +760,65 @@ mod tests {
         assert_eq!(config.keep_fixed(&running), keys);
     }
 
+    /// What cannot be taken without something that takes a restart waits for it, and the rest is taken.
+    #[test]
+    fn what_hangs_on_a_key_that_takes_a_restart_waits_with_it() {
+        let mut running = Config::of("h:1", "h:2");
+        running.limits.backlog = "1MiB".into();
+        let kept = |change: fn(&mut Config)| {
+            let mut config = running.clone();
+            change(&mut config);
+            config.check().unwrap();
+            let kept = config.keep_fixed(&running);
+            config.check().unwrap();
+            kept
+        };
+        let more = |config: &mut Config| {
+            config.limits.backlog = "8MiB".into();
+            config.limits.replica_behind = Some("4MiB".into());
+        };
+        assert_eq!(kept(more), ["limits.backlog", "limits.replica_behind"]);
+        let remembers = |config: &mut Config| {
+            config.spool.state_file = Some("position".into());
+            config.listen.follow_replicaof = Some(true);
+        };
+        assert_eq!(kept(remembers), ["spool.state_file", "listen.follow_replicaof"]);
+        assert_eq!(kept(|config| config.limits.backlog = "1024KiB".into()), [""; 0], "it is the same size");
+        assert_eq!(kept(|config| config.limits.replica_behind = Some("512KiB".into())), [""; 0]);
+    }
+
+    #[test]
+    fn a_password_file_is_named_where_it_has_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let refused = |bytes: &[u8]| {
+            let path = folder.path().join("password");
+            std::fs::write(&path, bytes).unwrap();
+            let mut config = Config::of("h:1", "h:2");
+            config.master.password_file = Some(path);
+            config.check().unwrap_err().to_string()
+        };
+        for (bytes, reason) in
+            [(&b"\nsecret"[..], "its first line is empty"), (b"\xff\xfe\n", "it is not UTF-8")]
+        {
+            let said = refused(bytes);
+            assert!(said.starts_with("master.password_file = ") && said.contains(reason), "{said}");
+        }
+    }
+
     #[test]
     fn the_packaged_file_is_in_order_commented_or_not() {
         let text = include_str!("../../../packaging/relay.toml");
         let mut config = Config::parse(text).unwrap();
         config.check().unwrap();
+        let defaults = Config::of("h:1", "h:2");
+        assert_eq!(
+            format!("{:?}", config.limits),
+            format!("{:?}", defaults.limits),
+            "the guide calls these defaults"
+        );
+        assert_eq!(config.spool.stream, defaults.spool.stream);
+        assert_eq!(config.acknowledge, defaults.acknowledge);
+        assert_eq!(config.listen.protected_mode, defaults.listen.protected_mode);
         // What is commented out and has a key or a table is an example that has to be right.
         let examples: Vec<&str> = text
             .lines()

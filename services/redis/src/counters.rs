@@ -27,6 +27,8 @@ pub struct Counters {
     pub state_failures: Cell<u64>,
     /// Partial ones.
     pub master_partial: Cell<u64>,
+    /// Links to the master that the relay began anew, so that a replica that is gone is counted no more.
+    pub taken_back: Cell<u64>,
     /// Full synchronisations of replicas.
     pub replica_full: Cell<u64>,
     /// Partial ones.
@@ -57,6 +59,7 @@ impl Counters {
             file_failures,
             state_failures,
             master_partial,
+            taken_back,
             replica_full,
             own_files,
             replica_partial,
@@ -76,6 +79,11 @@ impl Counters {
             ("file_failures_total", "Files of the master that did not come whole.", file_failures),
             ("state_failures_total", "Times that the state file could not be written.", state_failures),
             ("master_partial_total", "Partial synchronisations with the master.", master_partial),
+            (
+                "links_begun_anew_total",
+                "Links begun anew so that a replica that is gone counts no more.",
+                taken_back,
+            ),
             ("replica_full_total", "Full synchronisations of replicas.", replica_full),
             ("own_files_total", "Files that the master wrote for one alone, as for a backup.", own_files),
             ("replica_partial_total", "Partial synchronisations of replicas.", replica_partial),

@@ -449,9 +449,13 @@ impl Session {
         }
         let said = format!("REPLICAOF of {}: the master is {master} from here on", self.introduction.user);
         match self.relay.follow(master).await {
-            Ok(()) => {
+            Ok(true) => {
                 log::line(&said);
                 self.ok()
+            }
+            Ok(false) => {
+                self.connection.out.extend_from_slice(b"+OK Already connected to specified master\r\n");
+                Next::Go
             }
             Err(error) => {
                 log::line(&format!(
@@ -601,7 +605,7 @@ impl Session {
             return self.error("ERR AUTH was called and the relay has no users; add a [[user]]");
         }
         if !self.login(name, password) {
-            return self.refuse();
+            return self.refuse(name);
         }
         self.slot().unwrap_or_else(|| self.ok())
     }
@@ -641,8 +645,11 @@ impl Session {
         Next::Close
     }
 
-    fn refuse(&mut self) -> Next {
+    fn refuse(&mut self, name: &str) -> Next {
         count(&self.relay.counters.refused, 1);
+        let shown: String = name.chars().filter(char::is_ascii_graphic).take(40).collect();
+        let from = &self.introduction.address;
+        self.relay.noise.line(&format!("{from} has shown a wrong password for the user `{shown}`"));
         self.attempts += 1;
         self.error("WRONGPASS invalid username-password pair or user is disabled.");
         if self.attempts >= ATTEMPTS { Next::Close } else { Next::Go }
@@ -665,11 +672,11 @@ impl Session {
                     let has_users = !self.relay.settings().config.user.is_empty();
                     // Without users there is `default`, which needs no password.
                     if !has_users && *name != "default" {
-                        return self.refuse();
+                        return self.refuse(name);
                     }
                     if has_users {
                         if !self.login(name, password) {
-                            return self.refuse();
+                            return self.refuse(name);
                         }
                         if let Some(refused) = self.slot() {
                             return refused;

@@ -122,7 +122,7 @@ fn replication(relay: &Relay, text: &mut String) {
     );
     if current.needs_replicas {
         // As the master says it, so that a relay that follows this one knows it too.
-        let _ = write!(text, "min_slaves_good_slaves:{}\r\n", current.speaking());
+        let _ = write!(text, "min_slaves_good_slaves:{}\r\n", relay.living(&current));
     }
     for (index, replica) in current.replicas.values().enumerate() {
         let state = match replica.phase.get() {
@@ -147,12 +147,13 @@ fn replication(relay: &Relay, text: &mut String) {
         "master_failover_state:no-failover\r\nmaster_replid:{id}\r\nmaster_replid2:{}\r\n\
          master_repl_offset:{offset}\r\nsecond_repl_offset:{second_offset}\r\nrepl_backlog_active:1\r\n\
          repl_backlog_size:{}\r\nrepl_backlog_first_byte_offset:{}\r\nrepl_backlog_histlen:{}\r\n\
-         relay_acknowledged_offset:{}\r\nrelay_quorum:{}\r\n\r\n",
+         relay_acknowledged_offset:{}\r\nrelay_living_replicas:{}\r\nrelay_quorum:{}\r\n\r\n",
         current.second_id,
         current.backlog.capacity(),
         current.backlog.start(),
         current.backlog.published() - current.backlog.start(),
         current.acknowledged,
+        relay.living(&current),
         // 0 stands for what was received.
         relay.settings().config.acknowledge.quorum().unwrap_or(0),
     );

@@ -45,6 +45,40 @@ pub mod upstream;
 mod tests {
     use std::path::Path;
 
+    /// The files that a file of the crate's root names: of `crate::{a::{b, c}, d}` these are `a` and `d`.
+    fn used(code: &str) -> Vec<String> {
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let name = |text: &str| text.chars().take_while(|c| is_name(*c)).collect::<String>();
+        let mut used = Vec::new();
+        for rest in ["crate::", "super::"].iter().flat_map(|root| code.split(root).skip(1)) {
+            let Some(group) = rest.strip_prefix('{') else {
+                used.push(name(rest));
+                continue;
+            };
+            let (mut depth, mut begins) = (0, true);
+            for (at, c) in group.char_indices() {
+                match c {
+                    '{' => depth += 1,
+                    '}' if depth == 0 => break,
+                    '}' => depth -= 1,
+                    ',' => begins |= depth == 0,
+                    _ if begins && is_name(c) => {
+                        used.push(name(&group[at..]));
+                        begins = false;
+                    }
+                    _ => {}
+                }
+            }
+        }
+        used
+    }
+
+    #[test]
+    fn names_are_found_in_groups_and_alone() {
+        let code = "use crate::{info, relay::{Relay, RelayError}};\nuse super::tls::Stream;\nlet a = crate::log::line;";
+        assert_eq!(used(code), ["info", "relay", "log", "tls"]);
+    }
+
     /// Files are drawn from the top to the bottom, and use nothing above them.
     #[test]
     fn files_use_what_the_map_draws_below_them() {
@@ -59,12 +93,12 @@ mod tests {
         {
             let text = std::fs::read_to_string(folder.join(format!("{file}.rs"))).unwrap();
             let code = text.split("#[cfg(test)]").next().unwrap();
-            let groups = code.split("use crate::{").skip(1).flat_map(|rest| rest.split('}').next());
-            let single = code.split("crate::").skip(1).flat_map(|rest| rest.split([':', ';', ' ']).next());
-            let used: Vec<&str> =
-                groups.flat_map(|group| group.split(',')).map(str::trim).chain(single).collect();
+            let used = used(code);
             for above in lines[..at].iter().flatten() {
-                assert!(!used.contains(above), "{file}.rs uses {above}.rs, which stands above it");
+                assert!(
+                    !used.iter().any(|used| used == above),
+                    "{file}.rs uses {above}.rs, which stands above it"
+                );
             }
         }
         let mut drawn: Vec<&str> = lines.concat();

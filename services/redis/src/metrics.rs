@@ -133,6 +133,20 @@ pub fn text(relay: &Relay) -> String {
         let count = current.replicas.values().filter(|replica| replica.phase.get() == phase).count();
         metric(&format!("replicas_{name}"), "gauge", "Replicas in this phase.", &one(count as u64));
     }
+    metric(
+        "replicas_living",
+        "gauge",
+        "Replicas that follow the stream and said so within two seconds.",
+        &one(relay.living(&current) as u64),
+    );
+    // 0 stands for what was received.
+    let quorum = relay.settings().config.acknowledge.quorum().unwrap_or(0);
+    metric(
+        "quorum",
+        "gauge",
+        "Living replicas that have to have what the master is told.",
+        &one(quorum as u64),
+    );
     let label = |replica: &crate::replica::Replica, more: &str| {
         let (address, port, number) = (escaped(&replica.address), replica.port, replica.number);
         format!("{{replica=\"{address}:{port}\",connection=\"{number}\"{more}}}")
@@ -232,6 +246,7 @@ mod tests {
             ("file_failures_total", &counters.file_failures),
             ("state_failures_total", &counters.state_failures),
             ("master_partial_total", &counters.master_partial),
+            ("links_begun_anew_total", &counters.taken_back),
             ("replica_full_total", &counters.replica_full),
             ("own_files_total", &counters.own_files),
             ("replica_partial_total", &counters.replica_partial),

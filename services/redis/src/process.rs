@@ -1,7 +1,7 @@
 //! A relay as a process: what it is made of, its signals, and its end.
 
 use crate::config::Config;
-use crate::relay::{Relay, RelayError};
+use crate::relay::{LinkState, Relay, RelayError};
 use crate::{descriptors, downstream, log, metrics, names, upstream};
 use nix::sys::signal::{SigSet, Signal as NixSignal};
 use std::fs::{File, TryLockError};
@@ -15,6 +15,9 @@ use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::{JoinError, JoinSet, LocalSet};
 use tokio::time::{sleep, timeout};
+
+/// How often a master with nothing to write is heard by default.
+const PINGS: Duration = Duration::from_secs(10);
 
 /// Keeps other relays from the state file for as long as what is returned lives. The file itself is replaced as a whole,
 /// so what is locked lies beside it.
@@ -74,6 +77,7 @@ fn broken(ended: Result<(), JoinError>) -> RelayError {
 
 async fn every_second(relay: Rc<Relay>) {
     let mut rate = StreamRate::default();
+    let mut quorum = QuorumWatch::default();
     loop {
         sleep(Duration::from_secs(1)).await;
         relay.look_after_replicas();
@@ -81,6 +85,47 @@ async fn every_second(relay: Rc<Relay>) {
         if let Some(text) = rate.look(came, kept) {
             log::line(&text);
         }
+        let standing = {
+            let current = relay.current.borrow();
+            let wanted = relay.settings().config.acknowledge.quorum();
+            wanted.filter(|_| current.link == LinkState::Up).map(|wanted| (relay.living(&current), wanted))
+        };
+        if let Some(text) = quorum.look(standing) {
+            log::line(&text);
+        }
+    }
+}
+
+/// Whether as many replicas live as the quorum has, while the master is followed.
+#[derive(Default)]
+struct QuorumWatch {
+    /// Seconds in a row in which fewer did.
+    short: u32,
+    is_said: bool,
+}
+
+impl QuorumWatch {
+    /// Takes how many live and how many are wanted, each second; nothing where there is no stream or no quorum. One that
+    /// joins takes a moment to speak, so that it is said after three.
+    fn look(&mut self, standing: Option<(usize, usize)>) -> Option<String> {
+        let Some((living, wanted)) = standing else {
+            *self = QuorumWatch::default();
+            return None;
+        };
+        if living >= wanted {
+            let was_said = self.is_said;
+            *self = QuorumWatch::default();
+            return was_said.then(|| format!("{living} replicas live again, and the quorum is {wanted}"));
+        }
+        self.short += 1;
+        if self.short < 3 || self.is_said {
+            return None;
+        }
+        self.is_said = true;
+        Some(format!(
+            "{living} replicas live and the quorum is {wanted}: the master hears nothing of what is replicated until \
+             they are as many (`[acknowledge] replicas`)"
+        ))
     }
 }
 
@@ -209,6 +254,13 @@ pub fn run(
             log::line("protected mode: without a [[user]] connections of other machines are refused");
         }
         log::line(&format!("replicas of {} connect to {bound}", relay.current.borrow().master));
+        let silence = relay.settings().checked.timeout;
+        if silence <= PINGS {
+            log::line(&format!(
+                "`limits.timeout` is {silence:?}, and a master with nothing to write is heard every {PINGS:?} \
+                 (`repl-ping-replica-period`): unless its period is shorter the link is cut again and again"
+            ));
+        }
         if relay.settings().config.acknowledge.quorum().is_none() {
             log::line("it acknowledges what it has received, which no replica may have");
         }
@@ -230,6 +282,20 @@ pub fn run(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_quorum_that_does_not_live_is_said_once_and_so_is_its_return() {
+        let mut watch = QuorumWatch::default();
+        let mut said = Vec::new();
+        let seconds = [(2, 2), (1, 2), (1, 2), (2, 2), (1, 2), (1, 2), (1, 2), (0, 2), (2, 2), (2, 2)];
+        for (at, standing) in seconds.into_iter().enumerate() {
+            said.extend(watch.look(Some(standing)).map(|text| (at, text)));
+        }
+        assert_eq!(said.iter().map(|(at, _)| *at).collect::<Vec<_>>(), [6, 8], "{said:?}");
+        assert!(said[0].1.starts_with("1 replicas live and the quorum is 2"), "{said:?}");
+        // Without a stream nobody is told anything, which is said elsewhere.
+        assert!((0..9).all(|_| watch.look(None).is_none()));
+    }
 
     #[test]
     fn a_backlog_that_holds_less_than_two_seconds_is_said_once() {

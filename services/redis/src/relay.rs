@@ -1,16 +1,15 @@
 //! What the two sides of a relay share: the stream's window, the file of the last full
 //! synchronisation, the replicas, and how far each of them is.
 //!
-//! One thread runs everything, so nothing here is locked. A replica costs its connection, a few kB and
+//! One thread runs everything, so what is shared are cells; the locks put what waits for the disk in turn. A replica costs its connection, a few kB and
 //! a place in the stream; the bytes themselves are kept once.
 
-use crate::acknowledge::LIVES;
 use crate::backlog::Backlog;
 use crate::config::{CheckedConfig, Config, ConfigError, May};
 use crate::counters::{Counters, count};
 use crate::history::{ReplicationId, ServerIdentity};
 use crate::questions::Questions;
-use crate::replica::{Phase, Replica};
+use crate::replica::{LIVES, Phase, Replica};
 use crate::spool::{Spill, Spool, Stage};
 use crate::state::{LEFT, LeftHistory};
 use crate::tls::{Acceptor, Connector, TlsError};
@@ -166,6 +165,8 @@ pub struct Current {
     pub fetching: bool,
     /// Replicas by number.
     pub replicas: BTreeMap<u64, Rc<Replica>>,
+    /// Who is given a file and nothing behind it, by number: no replica of any stream.
+    pub backups: BTreeMap<u64, Rc<Replica>>,
     /// The offset that the master was told last on this link.
     pub acknowledged: u64,
     /// The same of what is on disk.
@@ -337,6 +338,8 @@ pub struct Relay {
     pub fetch: Notify,
     /// Wakes what keeps the position, because the history has another name.
     pub save: Notify,
+    /// Grows with each configuration that is taken while the relay runs.
+    pub reloads: watch::Sender<u64>,
     /// What is on disk of the state.
     kept: Mutex<state::State>,
     /// Why it was not kept last.
@@ -406,6 +409,7 @@ impl Relay {
             kept_above: None,
             fetching: false,
             replicas: BTreeMap::new(),
+            backups: BTreeMap::new(),
             acknowledged: 0,
             acknowledged_fsync: None,
             raised_at: None,
@@ -455,6 +459,7 @@ impl Relay {
             retarget: Notify::new(),
             fetch: Notify::new(),
             save: Notify::new(),
+            reloads: watch::Sender::new(0),
             kept: Mutex::default(),
             unkept: RefCell::default(),
             following: Mutex::default(),
@@ -487,11 +492,13 @@ impl Relay {
         let kept = settings.config.keep_fixed(&running.config);
         settings.checked = settings.config.check()?;
         // Who is no longer allowed what it does goes; who has shown a password that was replaced stays, as in Redis.
-        for replica in self.current.borrow().replicas.values() {
+        let current = self.current.borrow();
+        for replica in current.replicas.values().chain(current.backups.values()) {
             if settings.config.may(&replica.user) != Some(May::Replicate) {
                 replica.drop_for("its user is no longer in the configuration, or may only observe");
             }
         }
+        drop(current);
         self.descriptors.set(descriptors::provide(&settings.config.limits));
         self.settings.replace(Rc::new(settings));
         {
@@ -501,6 +508,7 @@ impl Relay {
             current.failures.clear();
         }
         // Nothing that was due by what held before is forgotten, and nobody waits by it.
+        self.reloads.send_modify(|count| *count += 1);
         self.tell_master();
         self.tell_waiting();
         Ok(kept)
@@ -896,15 +904,15 @@ impl Relay {
     }
 
     /// Follows another master from here on, also after a crash, and whatever its history is. Where it follows it already,
-    /// that changes nothing. One call at a time: what one answers holds for what is on disk, whoever asks meanwhile.
-    pub async fn follow(&self, master: String) -> io::Result<()> {
+    /// that changes nothing, which the answer is. One call at a time: what one answers holds for what is on disk, whoever asks meanwhile.
+    pub async fn follow(&self, master: String) -> io::Result<bool> {
         let _one = self.following.lock().await;
         let is_told = master != self.settings().config.master.address;
         let is_other = {
             let current = self.current.borrow();
             let is_other = current.master != master;
             if !is_other && matches!(current.link, LinkState::Synchronising | LinkState::Up) {
-                return Ok(());
+                return Ok(false);
             }
             is_other
         };
@@ -917,7 +925,7 @@ impl Relay {
             (current.link, current.trouble) = (LinkState::Down, None);
             self.retarget.notify_one();
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Keeps the state, and says it where that fails, once for each reason.

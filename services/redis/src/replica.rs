@@ -9,6 +9,8 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
+/// For how long a replica that was heard is taken to live, where the master has asked: replicas speak every second.
+pub const LIVES: Duration = Duration::from_secs(1);
 /// For how long a replica that came to follow the window may go back to disk rather than be dropped.
 pub const JOINING: Duration = Duration::from_secs(10);
 

@@ -99,6 +99,23 @@ impl Drop for Listed<'_> {
     }
 }
 
+/// Takes who is given a file alone off the list when its connection ends.
+struct ListedBackup<'a> {
+    relay: &'a Relay,
+    number: u64,
+}
+
+impl Drop for ListedBackup<'_> {
+    fn drop(&mut self) {
+        let ended = self.relay.current.borrow_mut().backups.remove(&self.number);
+        if let Some((replica, why)) =
+            ended.and_then(|replica| Some((replica.clone(), replica.dropped.get()?)))
+        {
+            log::line(&format!("the file for {} is not sent on: {}", replica.address, why.reason()));
+        }
+    }
+}
+
 /// Serves a replica that has sent PSYNC.
 pub async fn serve(
     relay: &Rc<Relay>,
@@ -108,6 +125,9 @@ pub async fn serve(
 ) -> io::Result<()> {
     if let Some(reason) = relay.is_full() {
         count(&relay.counters.refused, 1);
+        relay
+            .noise
+            .line(&format!("replica {}:{} was refused: {reason}", introduction.address, introduction.port));
         write_error(&mut connection.out, &reason);
         return connection.write().await;
     }
@@ -153,6 +173,9 @@ pub async fn serve_file(
     introduction: Introduction,
 ) -> io::Result<()> {
     let replica = introduced(relay, &introduction, None);
+    let number = replica.number;
+    relay.current.borrow_mut().backups.insert(number, replica.clone());
+    let _listed = ListedBackup { relay, number };
     let mut serving = Serving { relay, replica, introduction, loading: false };
     let Some(spool) = serving.own_file(&mut connection).await? else { return Ok(()) };
     serving.send_file(&mut connection, &spool).await?;
@@ -244,6 +267,7 @@ impl Serving<'_> {
                     // Its file would begin anew with its return.
                     self.replica.heard.set(Instant::now());
                 }
+                () = self.replica.wake.notified() => return Ok(None),
                 read = connection.read() => {
                     if read? == 0 || connection.input.len() > Limits::CLIENT.bytes {
                         return Ok(None);

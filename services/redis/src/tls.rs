@@ -2,6 +2,7 @@
 
 use crate::config::{ClientTls, ServerTls};
 use std::io;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -148,6 +149,11 @@ pub enum Stream {
 }
 
 impl Stream {
+    /// Its socket a second time; there is none where the system has no descriptor left.
+    pub fn duplicate(&self) -> Option<std::net::TcpStream> {
+        self.socket()?.as_fd().try_clone_to_owned().ok().map(Into::into)
+    }
+
     /// The socket, where bytes go over it as they are.
     pub fn socket(&self) -> Option<&TcpStream> {
         match self {

@@ -48,6 +48,10 @@ const HELD: Duration = Duration::from_secs(1);
 /// The shortest time between two times that a master is followed, where the first ended for want of a replica.
 const AGAIN: Duration = Duration::from_secs(1);
 
+/// For how long nothing comes before a link begins anew, and how long that is waited for at most.
+const READ_OUT: Duration = Duration::from_millis(20);
+const READ_OUT_MOST: Duration = Duration::from_secs(1);
+
 /// What may be the reason where a master of Valkey 9 ends a file in the middle.
 const FIELDS: &str = "; Valkey 9 cannot write fields that expire (HEXPIRE) in the format that it is asked for, so where it has \
                       them set `master.announce_version` to its own version, for replicas that load that";
@@ -124,6 +128,7 @@ pub async fn follow(relay: Rc<Relay>) {
     let mut pause = Duration::from_millis(50);
     let mut last = String::new();
     let followed = Cell::new(None);
+    let begun_anew = log::Seldom::default();
     loop {
         let began = Instant::now();
         let ended = tokio::select! {
@@ -147,7 +152,12 @@ pub async fn follow(relay: Rc<Relay>) {
         relay.current.borrow_mut().trouble = is_trouble.then(|| text.clone());
         // What ends a link that has lasted is news, and what a name server takes its time to say again is not.
         let has_lasted = was != LinkState::Down && began.elapsed() > Duration::from_secs(5);
-        if is_trouble && (text != last || has_lasted) {
+        if matches!(error, LinkError::Less) {
+            count(&relay.counters.taken_back, 1);
+        }
+        if matches!(error, LinkError::Less) && text == last && !has_lasted {
+            begun_anew.line(&format!("no link to the master {}: {text}", relay.current.borrow().master));
+        } else if is_trouble && (text != last || has_lasted) {
             log::line(&format!("no link to the master {}: {text}", relay.current.borrow().master));
             last = text;
         }
@@ -168,9 +178,15 @@ pub async fn follow(relay: Rc<Relay>) {
         if longest < NO_ROOM && has_lasted || matches!(error, LinkError::Retargeted) {
             pause = Duration::from_millis(50);
         }
-        sleep(pause).await;
+        pause_until_reload(&relay, pause).await;
         pause = (pause * 2).min(longest);
     }
+}
+
+/// Waits, or until the configuration is read again: whoever has that done may have mended what failed.
+async fn pause_until_reload(relay: &Relay, pause: Duration) {
+    let mut reloads = relay.reloads.subscribe();
+    let _ = timeout(pause, reloads.changed()).await;
 }
 
 /// Connects to the master and introduces the relay.
@@ -306,8 +322,9 @@ async fn hold(
             relay.current.borrow_mut().kept_above = history.kept;
         }
         let is_strict = note_strictness(relay, history.as_ref());
+        let is_for_somebody = is_for_somebody(relay, history.as_ref());
         let early = followed.map_or(Duration::ZERO, |followed| AGAIN.saturating_sub(followed.elapsed()));
-        if relay.has_reason_to_follow(is_strict) && early.is_zero() {
+        if relay.has_reason_to_follow(is_strict) && is_for_somebody && early.is_zero() {
             return Ok(history);
         }
         let was = {
@@ -332,10 +349,25 @@ async fn hold(
         }
         sleep(early).await;
         // The master is asked for those alone that it may be followed for.
-        let reason =
-            async { while !relay.has_reason_to_follow(is_strict) && changed.changed().await.is_ok() {} };
+        let reason = async {
+            while !(relay.has_reason_to_follow(is_strict) && self::is_for_somebody(relay, history.as_ref()))
+                && changed.changed().await.is_ok()
+            {}
+        };
         let _ = timeout(HELD, reason).await;
     }
+}
+
+/// Whether what the master would send is for somebody. For those who have just left it is followed where its stream goes on;
+/// a file it would write for nobody.
+fn is_for_somebody(relay: &Relay, history: Option<&History>) -> bool {
+    let current = relay.current.borrow();
+    let goes_on = || {
+        let place = current.id.map(|id| (id, current.backlog.end()));
+        place.zip(history).is_some_and(|((id, from), history)| history.resumes(id, from))
+    };
+    let stands_for_itself = relay.settings().config.acknowledge.quorum().is_none();
+    stands_for_itself || !current.replicas.is_empty() || goes_on()
 }
 
 /// Notes whether the master refuses writes without a replica, and says so; of one that does not say it, the safe one is
@@ -680,6 +712,8 @@ async fn stream(
     let mut ending = relay.ending.subscribe();
     let allowed = Notify::new();
     let mut watched = pin!(watch(relay, follows_file.then_some(base), &allowed));
+    // Since when the link stands for less than the master was told.
+    let less: Cell<Option<Instant>> = Cell::new(None);
     loop {
         let read = poll_fn(|context| {
             if let Poll::Ready(Err(error)) = out.poll(&mut link, context) {
@@ -694,11 +728,11 @@ async fn stream(
             biased;
             () = relay.acknowledge.notified() => {
                 // A replica that has left wakes the link too.
-                stands(relay)?;
+                stands(relay, &link, ready.elapsed(), &less)?;
                 out.acknowledge(relay);
             }
             _ = ticks.tick() => {
-                stands(relay)?;
+                stands(relay, &link, ready.elapsed(), &less)?;
                 if relay.settings().config.acknowledge.quorum().is_none() {
                     // Nobody's word is waited for.
                     out.acknowledge(relay);
@@ -738,6 +772,13 @@ async fn stream(
                 gather(relay, bytes, pause);
                 ready = Instant::now();
             }
+            // What is on its way need not come from the master's backlog again, which may have it no more.
+            () = sleep(READ_OUT), if less.get().is_some() => {
+                if relay.stands_for_less() {
+                    return Err(LinkError::Less);
+                }
+                less.set(None);
+            }
             // Behind what there is to read: a relay that stood still has not heard that yet.
             _ = silences.tick() => {
                 let silent = relay.current.borrow().heard.elapsed();
@@ -749,11 +790,22 @@ async fn stream(
     }
 }
 
-/// Whether the link stands for what the master takes it for.
-fn stands(relay: &Relay) -> Result<(), LinkError> {
-    match (relay.is_alone(), relay.stands_for_less()) {
-        (true, _) => Err(LinkError::Alone),
-        (_, true) => Err(LinkError::Less),
+/// Whether the link stands for what the master takes it for, or has not since `less`, a while that is spent on reading what
+/// comes. From a master that was `quiet` nothing is on its way.
+fn stands(
+    relay: &Relay,
+    link: &MasterLink,
+    quiet: Duration,
+    less: &Cell<Option<Instant>>,
+) -> Result<(), LinkError> {
+    if relay.is_alone() {
+        return Err(LinkError::Alone);
+    }
+    less.set(relay.stands_for_less().then(|| less.get().unwrap_or_else(Instant::now)));
+    let is_empty = || link.stream.duplicate().is_some_and(|socket| socket.peek(&mut [0]).is_err());
+    match less.get() {
+        Some(_) if quiet >= READ_OUT && is_empty() => Err(LinkError::Less),
+        Some(since) if since.elapsed() >= READ_OUT_MOST => Err(LinkError::Less),
         _ => Ok(()),
     }
 }
@@ -810,18 +862,20 @@ pub async fn fetch_files(relay: Rc<Relay>) {
                 BETWEEN_FILES.saturating_sub(began.elapsed())
             }
             Err(error) => {
-                log::line(&format!("no file for a full synchronisation: {error}"));
                 // A file that the disk has no room for is written by the master for nothing; one that broke off may be whole
                 // the next time, and who waits for it gets nothing meanwhile.
                 let longest = match error {
                     LinkError::Spool { .. } => NO_ROOM,
                     _ => AFTER_BREAK,
                 };
+                log::line(&format!(
+                    "no file for a full synchronisation: {error}; the next try is in {pause:?}, or at SIGHUP"
+                ));
                 let longer = (pause * 2).min(longest);
                 std::mem::replace(&mut pause, longer)
             }
         };
-        sleep(rest).await;
+        pause_until_reload(&relay, rest).await;
         relay.tell_waiting();
     }
 }
@@ -893,5 +947,26 @@ pub async fn receive_own_file(relay: Rc<Relay>, filter: Option<String>) {
 async fn nobody_reads(spool: &Rc<Spool>) {
     while Rc::strong_count(spool) > 1 {
         sleep(Duration::from_millis(100)).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    #[tokio::test]
+    async fn a_configuration_that_is_read_again_ends_a_pause() {
+        let config = || Config::of("127.0.0.1:6379", "127.0.0.1:0");
+        let relay = Relay::new(config()).unwrap();
+        let began = Instant::now();
+        pause_until_reload(&relay, Duration::from_millis(20)).await;
+        assert!(began.elapsed() >= Duration::from_millis(20), "nothing ends it sooner");
+        let reload = async {
+            yield_now().await;
+            relay.reload(config()).unwrap();
+        };
+        tokio::join!(pause_until_reload(&relay, Duration::from_secs(600)), reload);
+        assert!(began.elapsed() < Duration::from_secs(60));
     }
 }

@@ -33,6 +33,8 @@ fn a_relays_configuration_is_checked_with_its_files() {
     fs::write(&file, text.replace("[listen]", "[lissen]")).expect("the file is written");
     let (code, _, message) = check(&file);
     assert!(code == 2 && message.contains("lissen"), "{message}");
+    let (code, _, message) = offpath(&["--check", "--master", "h:1", "--listen", "no-name.invalid:2"]);
+    assert!(code == 2 && message.contains("cannot listen on no-name.invalid:2"), "{message}");
     let (code, _, message) = offpath(&["--check", "--master", "h:1", "--listen", "h:2", "--backlog", "1B"]);
     assert!(code == 2 && message.contains("limits.backlog = 1B"), "{message}");
     for (given, missing) in [(&[][..], "--master"), (&["--master", "h:1"], "--listen")] {
@@ -54,6 +56,9 @@ fn a_relays_configuration_is_checked_with_its_files() {
 fn an_example_has_every_key() {
     let (code, example, _) = offpath(&["--example"]);
     assert_eq!((code, example.as_str()), (0, include_str!("../../../packaging/relay.toml")));
+    let backlog = example.lines().find_map(|line| line.strip_prefix("backlog = ")).expect("it has the key");
+    let (_, help, _) = offpath(&["--help"]);
+    assert!(help.contains(&format!("[default: {}]", backlog.trim_matches('"'))), "{help}");
     let (code, _, message) = offpath(&["--check", "--master", "h:1", "--listen", "h:2", "--backlog", "1B"]);
     assert!(code == 2 && message.contains("--example"), "{message}");
 }

@@ -762,6 +762,60 @@ fn what_a_replica_had_that_is_gone_confirms_nothing() {
     assert_eq!(master.number("stats", "sync_full"), 1, "it goes on from where it was");
 }
 
+/// What has come from the master is read before a link begins anew: its backlog may have it no more, and then those that are
+/// left would need a file.
+#[test]
+fn a_link_that_begins_anew_loses_nothing_that_has_come() {
+    let Some(program) = redis() else { return };
+    let master = Server::start(&program, &["--repl-backlog-size", "16kb"]);
+    let relay = Relay::start(&master.address(), "");
+    let mut near = Server::start(&program, &[]);
+    near.follow(&relay.address());
+    settle(&master, &[&near]);
+    // One that lives, and has no more than its file.
+    let (far, answer) = play_replica(&relay, None);
+    let offset = answer.split_whitespace().nth(2).expect("an offset").to_string();
+    let (mut from, mut to) = (far.get_ref().try_clone().unwrap(), far.into_inner());
+    let stop = Arc::new(AtomicBool::new(false));
+    let (reads, speaks) = (stop.clone(), stop.clone());
+    let reading = thread::spawn(move || {
+        let mut piece = vec![0; 1 << 16];
+        while !reads.load(Ordering::SeqCst) && from.read(&mut piece).is_ok_and(|count| count > 0) {}
+    });
+    let speaking = thread::spawn(move || {
+        let word = format!("REPLCONF ACK {offset}\r\n");
+        while !speaks.load(Ordering::SeqCst) && to.write_all(word.as_bytes()).is_ok() {
+            thread::sleep(Duration::from_millis(50));
+        }
+    });
+    let mut client = master.client();
+    client.ask(&["SET", "key", "value"]).unwrap();
+    assert_eq!(client.number(&["WAIT", "1", "5000"]).unwrap(), 1);
+    thread::sleep(Duration::from_millis(500));
+    relay.signal("-STOP");
+    let value = "v".repeat(64 << 10);
+    for _ in 0..20 {
+        client.ask(&["SET", "large", &value]).unwrap();
+    }
+    near.kill();
+    thread::sleep(Duration::from_millis(200));
+    relay.signal("-CONT");
+    wait_for("the new link", SILENCE, || {
+        relay.log().contains("the link begins anew") && relay.info("replication", "relay_link") == "up"
+    });
+    assert_eq!(
+        (master.number("stats", "sync_full"), master.number("stats", "sync_partial_ok")),
+        (1, 1),
+        "{}",
+        relay.log()
+    );
+    assert_eq!(client.number(&["WAIT", "1", "100"]).unwrap(), 0);
+    stop.store(true, Ordering::SeqCst);
+    drop(relay);
+    reading.join().unwrap();
+    speaking.join().unwrap();
+}
+
 #[test]
 fn a_master_that_wants_replicas_is_left_where_the_last_one_hangs() {
     let Some(program) = redis() else { return };
@@ -1227,6 +1281,10 @@ fn replicaof_points_the_relay_elsewhere_where_it_may() {
     assert!(!relay.log().contains("no link to the master"), "{}", relay.log());
     let refused = relay.client().ask(&["REPLICAOF", "NO", "ONE"]).unwrap_err().to_string();
     assert!(refused.contains("cannot be a master"), "{refused}");
+    let again = relay.client().text(&["REPLICAOF", "127.0.0.1", &two.port.to_string()]).unwrap();
+    assert_eq!(again, "OK Already connected to specified master");
+    assert_eq!(relay.log().matches("the master is ").count(), 1, "{}", relay.log());
+    let folder = tempfile::tempdir().unwrap();
     let lead = |text: &str| {
         let port = free_port();
         let listen =
@@ -1234,7 +1292,8 @@ fn replicaof_points_the_relay_elsewhere_where_it_may() {
         let relay = Relay::of(tempfile::tempdir().unwrap(), port, &(listen + text));
         relay.client().ask(&["REPLICAOF", "127.0.0.1", "1"]).unwrap_err().to_string()
     };
-    let refused = lead("follow_replicaof = false\n[spool]\nstate_file = '/tmp/never-written'\n");
+    let state = folder.path().join("never-written");
+    let refused = lead(&format!("follow_replicaof = false\n[spool]\nstate_file = '{}'\n", state.display()));
     assert!(refused.contains("follow_replicaof"), "{refused}");
     let refused = lead("");
     assert!(refused.contains("could not remember it; set `spool.state_file`"), "{refused}");
@@ -2636,6 +2695,8 @@ fn passwords_and_limits_are_read_again_at_sighup() {
     change(&users(&user("default", "two")));
     hang_up(&relay, "the configuration is what was read just now");
     assert!(relay.client().login(None, "one").unwrap_err().to_string().contains("WRONGPASS"));
+    let said = "127.0.0.1 has shown a wrong password for the user `default`";
+    assert!(relay.log().contains(said), "{}", relay.log());
     let mut client = relay.client();
     client.login(None, "two").unwrap();
     assert_eq!(client.info("clients", "maxclients").unwrap().unwrap(), "7");
@@ -2659,6 +2720,63 @@ fn passwords_and_limits_are_read_again_at_sighup() {
     wait_for("the end of its replicas", SILENCE, || {
         relay.log().matches("its user is no longer in the configuration").count() == 2
     });
+}
+
+/// Whose user is gone gets no more, in the middle of a file too.
+#[test]
+fn a_backup_of_a_user_that_is_gone_gets_no_more_of_its_file() {
+    let Some(program) = redis() else { return };
+    let master = Server::start(&program, &["--rdbcompression", "no"]);
+    master.client().ask(&["DEBUG", "POPULATE", "20000", "key", "4000"]).unwrap();
+    let user = |name: &str| format!("[[user]]\nname = '{name}'\npassword = 'one'\n");
+    let relay = Relay::start(&master.address(), &(user("default") + &user("backup")));
+    let mut stream = TcpStream::connect(relay.address()).unwrap();
+    stream.set_read_timeout(Some(SILENCE)).unwrap();
+    stream.write_all(b"AUTH backup one\r\nREPLCONF rdb-only 1\r\nPSYNC ? -1\r\n").unwrap();
+    wait_for("its file", SILENCE, || relay.log().contains("gets a file of its own"));
+    let file = relay.folder.path().join("relay.toml");
+    let whole = fs::read_to_string(&file).unwrap();
+    fs::write(&file, whole.replace(&user("backup"), "")).unwrap();
+    hang_up(&relay, "the configuration is what was read just now");
+    let mut found = Vec::new();
+    // Its end may be a reset.
+    let _ = stream.read_to_end(&mut found);
+    assert!(found.len() < 80_000_000, "{} B of a file of 80 MB and more", found.len());
+    wait_for("the reason", SILENCE, || {
+        relay.log().contains("is not sent on: its user is no longer in the configuration")
+    });
+}
+
+/// For one that has just left the relay stays with its master, and has it write no file for nobody.
+#[test]
+fn a_master_with_another_history_writes_no_file_for_who_has_left() {
+    let Some(program) = redis() else { return };
+    let master = Server::start(&program, &[]);
+    let relay = Relay::start(&master.address(), "[limits]\nlinger = '30s'\n");
+    let replica = Server::start(&program, &[]);
+    replica.follow(&relay.address());
+    load(&master, 1, 50);
+    settle(&master, &[&replica]);
+    let leave = |same: bool| {
+        replica.client().ask(&["REPLICAOF", "NO", "ONE"]).unwrap();
+        wait_for("its leave", SILENCE, || relay.info("replication", "connected_slaves") == "0");
+        if !same {
+            master.client().ask(&["DEBUG", "CHANGE-REPL-ID"]).unwrap();
+        }
+        master.client().ask(&["CLIENT", "KILL", "TYPE", "replica"]).unwrap();
+    };
+    leave(true);
+    wait_for("the stream", SILENCE, || master.number("stats", "sync_partial_ok") == 1);
+    assert_eq!(relay.info("replication", "relay_link"), "up", "{}", relay.log());
+    replica.follow(&relay.address());
+    settle(&master, &[&replica]);
+    leave(false);
+    wait_for("the master to be left", SILENCE, || relay.info("replication", "relay_link") == "held");
+    thread::sleep(Duration::from_secs(2));
+    assert_eq!(master.number("stats", "sync_full"), 1, "{}", relay.log());
+    replica.follow(&relay.address());
+    assert_same(&master, &[&replica]);
+    assert_eq!(master.number("stats", "sync_full"), 2, "{}", relay.log());
 }
 
 /// What an editor or a full disk leaves of a file is no configuration, however little it asks for.

@@ -3,6 +3,7 @@
 
 use crate::failure::Failure;
 use clap::Args;
+use offpath_terminal::output::Color;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -24,9 +25,32 @@ fn found(program: &str) -> Option<PathBuf> {
     folders.map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
+/// The commands that are programs of their own, each with its package.
+const SERVICES: [(&str, &str); 2] = [("relay", "offpath-redis"), ("shard", "offpath-shard")];
+
+/// Where `offpath help COMMAND` asks for a program of its own, that program's own help.
+pub fn help() -> Option<ExitCode> {
+    let words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let [word, command] = words.as_slice() else { return None };
+    let (command, _) = SERVICES.into_iter().find(|(name, _)| word == "help" && command == name)?;
+    let started = start(command, ["--help".into()]);
+    Some(started.unwrap_or_else(|failure| failure.report(Color::default())))
+}
+
 /// Becomes the program of a command, with everything of the command line but the command's name. Signals reach it
 /// as they would have reached this one.
-pub fn run(command: &str, package: &str) -> Result<ExitCode, Failure> {
+pub fn run(command: &str) -> Result<ExitCode, Failure> {
+    let mut named = false;
+    let arguments = std::env::args_os().skip(1).filter(|argument| {
+        let is_name = !named && argument == command;
+        named |= is_name;
+        !is_name
+    });
+    start(command, arguments)
+}
+
+fn start(command: &str, arguments: impl IntoIterator<Item = OsString>) -> Result<ExitCode, Failure> {
+    let package = SERVICES.into_iter().find(|(name, _)| *name == command).expect("it is one of these").1;
     let program = format!("offpath-{command}");
     let Some(file) = found(&program) else {
         return Err(Failure::input(
@@ -40,12 +64,6 @@ pub fn run(command: &str, package: &str) -> Result<ExitCode, Failure> {
             ),
         ));
     };
-    let mut named = false;
-    let arguments = std::env::args_os().skip(1).filter(|argument| {
-        let is_name = !named && argument == command;
-        named |= is_name;
-        !is_name
-    });
     let refused = Command::new(&file).args(arguments).exec();
     Err(Failure::input(
         format!("`{}` does not start: {refused}", file.display()),

@@ -8,6 +8,7 @@ use offpath_redis::process;
 use offpath_redis::relay::{Relay, RelayError};
 use offpath_terminal::failure::{BAD_INPUT, Failure};
 use offpath_terminal::output::{Color, emit, tell};
+use std::net::ToSocketAddrs;
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -146,7 +147,15 @@ fn run(options: &Options) -> Result<ExitCode, Failure> {
     let config = options.config().map_err(|error| failure(error.into()))?;
     if options.check_only {
         let relay = Relay::new(config).map_err(failure)?;
-        descriptors::provide(&relay.settings().config.limits);
+        let settings = relay.settings();
+        descriptors::provide(&settings.config.limits);
+        // Whether the ports are free is not asked: the relay whose file this is may be running.
+        for address in [Some(&settings.config.listen.address), settings.config.metrics.address.as_ref()] {
+            let Some(address) = address else { continue };
+            address
+                .to_socket_addrs()
+                .map_err(|cause| failure(RelayError::Listen { address: address.clone(), cause }))?;
+        }
         tell("the configuration is in order");
         return Ok(ExitCode::SUCCESS);
     }
