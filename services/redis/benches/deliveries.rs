@@ -3,7 +3,8 @@
 //!
 //! A WAY is `none` (no replica), `direct=COUNT` (as many replicas of its own), `hop` or `hop poll` (a second hop that only
 //! reads and writes, with REPLICAS behind it; one that polls never sleeps), `chain` (a replica of Redis itself that REPLICAS
-//! others follow, whose time stands under `relay`), or keys of the relay's table `limits`, as
+//! others follow, whose time stands under `relay`), `chain gathers` (the same with `repl-disable-tcp-nodelay yes` at the master,
+//! whose kernel then gathers up to 40 ms), or keys of the relay's table `limits`, as
 //! `gather='1ms'`; an empty one is the relay as it is shipped, with REPLICAS behind it. With `urgent` before it, hop or relay
 //! run before all other processes. All ways take turns within a round. While `redis-benchmark` writes SETs of 64 B, messages
 //! are published and awaited at a replica, one at a time: their times are the lag. With `--apart` the master has a core
@@ -125,7 +126,10 @@ impl Bench {
         let (is_urgent, way) = way.strip_prefix("urgent").map_or((false, way), |rest| (true, rest.trim()));
         let polls = way == "hop poll";
         let mut hop = (way == "hop" || polls).then(|| Hop::start(&master.address(), count, polls));
-        let chain = (way == "chain").then(|| Server::start(&self.server, &[]));
+        let chain = way.starts_with("chain").then(|| Server::start(&self.server, &[]));
+        if way == "chain gathers" {
+            master.client().ask(&["CONFIG", "SET", "repl-disable-tcp-nodelay", "yes"]).expect("Redis has it");
+        }
         if let Some(chain) = &chain {
             chain.follow(&master.address());
         }

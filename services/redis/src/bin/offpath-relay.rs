@@ -27,8 +27,8 @@ ends at SIGTERM, once replicas have taken what is left, and reads its file, pass
 again at SIGHUP. Without a password it takes connections of its own machine alone. TLS and users are
 in the configuration file; docs/redis.md describes it.
 
-The master's cost does not grow with the replicas behind the relay. With 1, 3 and 5 of them it took 1.12
-to 1.18 times the processor time of a master with one replica of its own at 8 clients, and 1.07 to 1.13
+The master's cost does not grow with the replicas behind the relay. With 1, 3 and 5 of them it took 1.15
+to 1.17 times the processor time of a master with one replica of its own at 8 clients, and 0.95 to 0.99
 times at 50, on a machine that did nothing else (docs/performance.md).";
 
 /// Replicate a Redis or Valkey master to many replicas, of which it serves one

@@ -52,6 +52,10 @@ foreach file $files {
         }
     }
     if {$end ne "reached"} { set refused 1 }
+    if {$passed + $allowed + $failed == 0} {
+        set end "no test ran"
+        set refused 1
+    }
     if {$failed > 0} { set refused 1 }
     puts [format "%-34s %6d %6d %8d %6d %8s  %s" $file $passed $noted $allowed $failed $seconds $end]
 }
