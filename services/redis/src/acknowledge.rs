@@ -91,13 +91,13 @@ impl Relay {
             return None;
         }
         let known = self.replicated(&current);
-        let is_more = known.offset > current.acknowledged || known.fsynced > current.acknowledged_fsync;
-        // The master keeps the most that it was told, whatever it is told later.
-        current.acknowledged = current.acknowledged.max(known.offset);
-        current.acknowledged_fsync = current.acknowledged_fsync.max(known.fsynced);
         current.told_at = Instant::now();
-        if is_more {
-            current.raised_at = Some(current.told_at);
+        // The master keeps the most that it was told, whatever it is told later.
+        if known.offset > current.acknowledged {
+            (current.acknowledged, current.raised_at) = (known.offset, Some(current.told_at));
+        }
+        if known.fsynced > current.acknowledged_fsync {
+            (current.acknowledged_fsync, current.raised_fsync_at) = (known.fsynced, Some(current.told_at));
         }
         current.asked.answer(Some(known.offset));
         current.asked_fsync.answer(known.fsynced);
@@ -122,28 +122,35 @@ impl Relay {
     pub fn stands_for_less(&self) -> bool {
         let Some(wanted) = self.settings().config.acknowledge.quorum() else { return false };
         let current = self.current.borrow();
-        let Some(raised) = current.raised_at.filter(|_| current.link == LinkState::Up) else { return false };
+        if current.link != LinkState::Up {
+            return false;
+        }
         let here = || {
             let replicas = current.replicas.values();
             replicas.filter(|replica| replica.acknowledges && replica.dropped.get().is_none())
         };
-        let may_have = |replica: &Replica| {
+        let may_have = |replica: &Replica, raised: Instant| {
             let spoke = replica.lived.get().or(replica.joined.get());
             spoke.is_some_and(|spoke| spoke <= raised && spoke.elapsed() <= LIVES + LATE)
         };
-        let offset = current.acknowledged;
-        let have = here().filter(|replica| replica.acknowledged.get() >= offset || may_have(replica));
-        let fsync = current.acknowledged_fsync;
-        let on_disk = here().filter(|replica| replica.fsynced.get() >= fsync || may_have(replica));
-        have.count() < wanted || fsync.is_some() && on_disk.count() < wanted
+        let is_less = |raised: Option<Instant>, has: &dyn Fn(&Replica) -> bool| {
+            raised.is_some_and(|raised| {
+                here().filter(|replica| has(replica) || may_have(replica, raised)).count() < wanted
+            })
+        };
+        is_less(current.raised_at, &|replica| replica.acknowledged.get() >= current.acknowledged)
+            || is_less(current.raised_fsync_at, &|replica| {
+                replica.fsynced.get() >= current.acknowledged_fsync
+            })
     }
 
-    /// Replicas that follow the stream and were heard as often as one that lives is.
+    /// Replicas that acknowledge, or load and say that they live, as often as one that lives does: those that the master's
+    /// count of this relay stands on.
     pub fn living(&self, current: &Current) -> usize {
         let lives = |replica: &&Rc<Replica>| {
             replica.lived.get().is_some_and(|lived| lived.elapsed() <= 2 * LIVES + LATE)
         };
-        current.replicas.values().filter(|replica| replica.counts()).filter(lives).count()
+        current.replicas.values().filter(|replica| replica.is_served()).filter(lives).count()
     }
 
     /// The replicas that have acknowledged `offset`.
@@ -258,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn who_lives_follows_the_stream_and_was_heard_just_now() {
+    fn who_lives_was_given_something_and_was_heard_just_now() {
         let relay = relay(Acknowledge::replicas(2));
         take(&relay, 100, 101);
         let living = || relay.living(&relay.current.borrow());
@@ -268,8 +275,9 @@ mod tests {
         assert_eq!(living(), 3);
         all[0].phase.set(Phase::Loading);
         all[1].lived.set(Instant::now().checked_sub(3 * LIVES));
-        assert_eq!(living(), 1, "one loads and one is stopped");
+        assert_eq!(living(), 2, "one loads and says that it lives, and one is stopped");
         all[2].drop_for("of this test");
+        all[0].phase.set(Phase::Waiting);
         assert_eq!(living(), 0);
     }
 
@@ -418,6 +426,25 @@ mod tests {
         assert!(relay.stands_for_less());
         relay.current.borrow_mut().link = LinkState::Down;
         assert!(!relay.stands_for_less(), "nobody counts it");
+    }
+
+    /// Others that say more of their stream say nothing of their disk, and take back what one had there that is gone.
+    #[test]
+    fn what_was_on_a_disk_that_is_gone_is_taken_back_while_others_go_on() {
+        let relay = relay(Acknowledge::replicas(1));
+        take(&relay, 1_000, 1_001);
+        relay.current.borrow_mut().link = LinkState::Up;
+        let [with, without] = [1, 2].map(|number| replica(&relay, number, Phase::Online));
+        relay.acknowledged(&without, 90, None);
+        relay.acknowledged(&with, 90, Some(80));
+        assert_eq!(told(&relay), Some(90));
+        with.drop_for("of this test");
+        for offset in [100, 110] {
+            relay.acknowledged(&without, offset, None);
+            long_ago(&relay);
+            assert_eq!(told(&relay), Some(offset));
+            assert!(relay.stands_for_less(), "{offset}");
+        }
     }
 
     /// The word of one that is gone is the last that the master has, and says nothing of one that hangs.

@@ -658,16 +658,23 @@ impl Config {
         keep("master.address", &mut master.address, &running.master.address, &mut kept);
         keep("listen.address", &mut listen.address, &running.listen.address, &mut kept);
         keep("listen.announce_port", &mut listen.announce_port, &running.listen.announce_port, &mut kept);
-        // One size is written in several ways; how far a replica may be behind is bounded by the backlog that holds.
-        if limits.backlog.parse::<Bytes>().ok() != running.limits.backlog.parse().ok() {
+        let size = |text: &str| text.parse::<Bytes>().ok();
+        let backlog = size(&running.limits.backlog);
+        // One size is written in several ways.
+        if size(&limits.backlog) != backlog {
             keep("limits.backlog", &mut limits.backlog, &running.limits.backlog, &mut kept);
-            let (behind, soft) = (&running.limits.replica_behind, &running.limits.replica_behind_soft);
-            keep("limits.replica_behind", &mut limits.replica_behind, behind, &mut kept);
-            keep("limits.replica_behind_soft", &mut limits.replica_behind_soft, soft, &mut kept);
+            // What is more than the backlog that holds waits for the other one.
+            let is_more = |text: &Option<String>| text.as_deref().and_then(size) > backlog;
+            let held = &running.limits;
+            if is_more(&limits.replica_behind) || is_more(&limits.replica_behind_soft) {
+                keep("limits.replica_behind", &mut limits.replica_behind, &held.replica_behind, &mut kept);
+                let (new, old) = (&mut limits.replica_behind_soft, &held.replica_behind_soft);
+                keep("limits.replica_behind_soft", new, old, &mut kept);
+            }
         }
-        if spool.state_file != running.spool.state_file {
-            keep("spool.state_file", &mut spool.state_file, &running.spool.state_file, &mut kept);
-            // What needs the file waits for it.
+        keep("spool.state_file", &mut spool.state_file, &running.spool.state_file, &mut kept);
+        if spool.state_file.is_none() && listen.follow_replicaof == Some(true) {
+            // It waits for the file that it needs.
             let follow = &running.listen.follow_replicaof;
             keep("listen.follow_replicaof", &mut listen.follow_replicaof, follow, &mut kept);
         }
@@ -755,7 +762,7 @@ mod tests {
         let guide = include_str!("../../../docs/relay.md");
         let (_, rest) =
             guide.split_once("What takes a restart, and is named in the log where it differs: ").unwrap();
-        let (keys, _) = rest.split_once(". What takes away").unwrap();
+        let (keys, _) = rest.split_once("`. ").or(rest.split_once("`.\n")).unwrap();
         let keys: Vec<&str> = keys.split(',').map(|key| key.trim().trim_matches('`')).collect();
         assert_eq!(config.keep_fixed(&running), keys);
     }
@@ -785,6 +792,16 @@ mod tests {
         assert_eq!(kept(remembers), ["spool.state_file", "listen.follow_replicaof"]);
         assert_eq!(kept(|config| config.limits.backlog = "1024KiB".into()), [""; 0], "it is the same size");
         assert_eq!(kept(|config| config.limits.replica_behind = Some("512KiB".into())), [""; 0]);
+        let guarded = |config: &mut Config| {
+            config.spool.state_file = Some("position".into());
+            config.listen.follow_replicaof = Some(false);
+        };
+        assert_eq!(kept(guarded), ["spool.state_file"], "what forbids holds at once");
+        let both = |config: &mut Config| {
+            config.limits.backlog = "8MiB".into();
+            config.limits.replica_behind = Some("512KiB".into());
+        };
+        assert_eq!(kept(both), ["limits.backlog"], "what holds with either is taken");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::counters::count;
 use crate::descriptors::ran_out;
 use crate::handshake::RELAY;
 use crate::history::ReplicationId;
-use crate::relay::Relay;
+use crate::relay::{Relay, UserPlace};
 use crate::resp::{self, Limits, RespError, write_bulk, write_error};
 use crate::serving::{self, Introduction, Wanted};
 use crate::tls::Stream;
@@ -26,6 +26,8 @@ use tokio::time::{sleep, timeout};
 
 /// Wrong passwords after which a connection is closed.
 const ATTEMPTS: u32 = 3;
+/// Silence after which a user makes room for another where all places are taken: what watches asks within a minute.
+const IDLE: Duration = Duration::from_secs(60);
 /// Channels that a connection may subscribe to.
 const CHANNELS: usize = 16;
 
@@ -75,7 +77,7 @@ pub async fn listen(relay: Rc<Relay>, listener: TcpListener) {
                 "a connection was not accepted, or took the place of another: {trouble}; there are {} replicas, {} other \
                  users and {} connections that have shown no password",
                 current.replicas.len(),
-                current.clients,
+                current.clients.len(),
                 current.strangers.len()
             ));
         }
@@ -86,8 +88,8 @@ pub async fn listen(relay: Rc<Relay>, listener: TcpListener) {
 enum Place {
     /// One of those that have shown no password, by when it was heard last.
     Stranger(u64),
-    /// One of users.
-    Client,
+    /// One of users, by when it was heard last.
+    Client(u64),
     /// One of replicas, which are counted by themselves.
     Replica,
 }
@@ -135,7 +137,9 @@ impl ConnectionSlot {
             Place::Stranger(number) => {
                 current.strangers.remove(&number);
             }
-            Place::Client => current.clients -= 1,
+            Place::Client(number) => {
+                current.clients.remove(&number);
+            }
             Place::Replica => {}
         }
     }
@@ -144,26 +148,64 @@ impl ConnectionSlot {
         matches!(self.place, Place::Stranger(_))
     }
 
-    /// Notes that a stranger was heard.
+    /// Notes that it was heard.
     fn heard(&mut self) {
-        if let Place::Stranger(number) = self.place
-            && self.relay.current.borrow_mut().strangers.remove(&number).is_some()
-        {
-            self.be_stranger();
+        match self.place {
+            Place::Stranger(number) => {
+                if self.relay.current.borrow_mut().strangers.remove(&number).is_some() {
+                    self.be_stranger();
+                }
+            }
+            Place::Client(number) => {
+                if self.relay.current.borrow_mut().clients.remove(&number).is_some() {
+                    self.enter(Some(Instant::now()));
+                }
+            }
+            Place::Replica => {}
         }
     }
 
-    /// Takes a place among users, if there is one.
+    fn enter(&mut self, heard: Option<Instant>) {
+        count(&self.relay.numbers, 1);
+        let number = self.relay.numbers.get();
+        let place = UserPlace { leave: self.leave.clone(), heard };
+        self.relay.current.borrow_mut().clients.insert(number, place);
+        self.place = Place::Client(number);
+    }
+
+    /// Takes a place among users, if there is one: where all are taken, that of the user that has said nothing for longest,
+    /// and for [`IDLE`] at least.
     fn be_client(&mut self) -> bool {
-        if !matches!(self.place, Place::Client) {
-            if self.relay.current.borrow().clients >= self.relay.settings().config.limits.connections {
-                return false;
+        if !matches!(self.place, Place::Client(_)) {
+            {
+                let mut current = self.relay.current.borrow_mut();
+                if current.clients.len() >= self.relay.settings().config.limits.connections {
+                    let idle = |place: &UserPlace| place.heard.is_some_and(|heard| heard.elapsed() >= IDLE);
+                    let Some(number) =
+                        current.clients.iter().find(|(_, place)| idle(place)).map(|(number, _)| *number)
+                    else {
+                        return false;
+                    };
+                    if let Some(place) = current.clients.remove(&number) {
+                        place.leave.notify_one();
+                    }
+                }
             }
             self.free();
-            self.relay.current.borrow_mut().clients += 1;
-            self.place = Place::Client;
+            self.enter(Some(Instant::now()));
         }
         true
+    }
+
+    /// Keeps a place among users for as long as a file is sent there, if there is one.
+    fn be_backup(&mut self) -> bool {
+        let is_client = self.be_client();
+        if let (true, Place::Client(number)) = (is_client, &self.place)
+            && let Some(place) = self.relay.current.borrow_mut().clients.get_mut(number)
+        {
+            place.heard = None;
+        }
+        is_client
     }
 }
 
@@ -326,8 +368,15 @@ impl Session {
                         Next::Go => {}
                         Next::Close => return self.last_write().await,
                         Next::Replicate { asked } => {
-                            // Replies to what came before go first.
+                            // Replies to what came before go first, which may take as long as their reader wants.
                             self.write_in_time().await?;
+                            let may = self.relay.settings().config.may(&self.introduction.user);
+                            if may != Some(May::Replicate) {
+                                self.error(
+                                    "NOPERM its user is no longer in the configuration, or may only observe",
+                                );
+                                return self.last_write().await;
+                            }
                             if self.introduction.wanted == Wanted::Stream {
                                 self.place.free();
                                 return serving::serve(
@@ -339,7 +388,7 @@ impl Session {
                                 .await;
                             }
                             // It is no replica and takes the place of none.
-                            if !self.place.be_client() {
+                            if !self.place.be_backup() {
                                 self.refuse_place();
                                 return self.last_write().await;
                             }
@@ -833,6 +882,41 @@ fn same(a: &[u8], b: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_user_that_is_silent_makes_room_and_one_that_takes_a_file_does_not() {
+        let mut config = Config::of("127.0.0.1:6379", "127.0.0.1:0");
+        config.limits.connections = 2;
+        let relay = Relay::new(config).expect("the configuration is in order");
+        let come = || ConnectionSlot::take(&relay, false).expect("a stranger has a place");
+        let mut silent = come();
+        assert!(silent.be_client());
+        let mut backup = come();
+        assert!(backup.be_backup());
+        let [mut next, mut last] = [come(), come()];
+        assert!(!next.be_client(), "two places are taken");
+        let age = || {
+            let mut current = relay.current.borrow_mut();
+            for place in current.clients.values_mut() {
+                place.heard = place.heard.and_then(|heard| heard.checked_sub(IDLE));
+            }
+        };
+        age();
+        silent.heard();
+        assert!(!next.be_client(), "it has said something");
+        age();
+        assert!(next.be_client());
+        let told = |slot: &ConnectionSlot| {
+            std::pin::pin!(slot.leave.notified())
+                .poll(&mut std::task::Context::from_waker(std::task::Waker::noop()))
+                .is_ready()
+        };
+        assert!(told(&silent) && !told(&backup));
+        drop(silent);
+        assert!(!last.be_client() && relay.current.borrow().clients.len() == 2, "its place is another's");
+        drop(next);
+        assert!(last.be_client());
+    }
 
     /// The guide names what asks for something, and sums up what a client says of itself.
     #[test]

@@ -136,7 +136,7 @@ pub fn text(relay: &Relay) -> String {
     metric(
         "replicas_living",
         "gauge",
-        "Replicas that follow the stream and said so within two seconds.",
+        "Replicas that acknowledged, or load and said that they live, within two seconds.",
         &one(relay.living(&current) as u64),
     );
     // 0 stands for what was received.

@@ -119,6 +119,14 @@ pub struct OwnAsk {
     pub give: oneshot::Sender<Result<Rc<Spool>, String>>,
 }
 
+/// The place of a user that is no replica.
+pub struct UserPlace {
+    /// Tells its connection to leave.
+    pub leave: Rc<Notify>,
+    /// When it said something last; nothing of one that is given a file.
+    pub heard: Option<Instant>,
+}
+
 /// What changes while the relay runs.
 pub struct Current {
     /// `HOST:PORT` of the master.
@@ -171,8 +179,10 @@ pub struct Current {
     pub acknowledged: u64,
     /// The same of what is on disk.
     pub acknowledged_fsync: Option<u64>,
-    /// When either became more.
+    /// When that offset became more.
     pub raised_at: Option<Instant>,
+    /// When that of what is on disk did.
+    pub raised_fsync_at: Option<Instant>,
     /// When the master was told anything, or when the link began.
     pub told_at: Instant,
     /// Where the master asked for acknowledgements that it has not got.
@@ -183,8 +193,8 @@ pub struct Current {
     pub left: Option<Instant>,
     /// Whether the master has said that it refuses writes without a replica.
     pub needs_replicas: bool,
-    /// Connections of users that are not replicas.
-    pub clients: usize,
+    /// Connections of users that are not replicas, by when they were heard.
+    pub clients: BTreeMap<u64, UserPlace>,
     /// Connections that have shown no password and are not replicas, by when they were heard; each is told to leave
     /// where others need its place.
     pub strangers: BTreeMap<u64, Rc<Notify>>,
@@ -220,7 +230,7 @@ pub struct Failures {
 impl Current {
     /// Connections that are not replicas.
     pub fn open(&self) -> usize {
-        self.clients + self.strangers.len()
+        self.clients.len() + self.strangers.len()
     }
 
     /// Whether it was said that a replica of this address and port fails to load its files. One that comes back at once
@@ -413,12 +423,13 @@ impl Relay {
             acknowledged: 0,
             acknowledged_fsync: None,
             raised_at: None,
+            raised_fsync_at: None,
             told_at: Instant::now(),
             asked: Questions::default(),
             asked_fsync: Questions::default(),
             left: None,
             needs_replicas: false,
-            clients: 0,
+            clients: BTreeMap::new(),
             strangers: BTreeMap::new(),
             away: BTreeMap::new(),
             borrowed: false,
@@ -526,7 +537,8 @@ impl Relay {
     /// Whether all that may be open is needed by those who are here, and by the relay itself for links to the master and files.
     pub fn is_short_of_descriptors(&self) -> bool {
         let current = self.current.borrow();
-        let taken = descriptors::taken(current.clients, current.strangers.len(), current.replicas.len());
+        let taken =
+            descriptors::taken(current.clients.len(), current.strangers.len(), current.replicas.len());
         taken >= self.descriptors.get()
     }
 

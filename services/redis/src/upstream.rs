@@ -9,7 +9,7 @@ use crate::log;
 use crate::payload::{self, Body, Form, RdbFormat};
 use crate::questions::Questions;
 use crate::relay::{FAILURES, Failures, LinkState, NoFile, OwnAsk, Relay};
-use crate::replica::Phase;
+use crate::replica::{LIVES, Phase};
 use crate::spool::{Spool, Stage};
 use bytes::BufMut;
 use std::cell::Cell;
@@ -50,7 +50,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 
 /// For how long nothing comes before a link begins anew, and how long that is waited for at most.
 const READ_OUT: Duration = Duration::from_millis(20);
-const READ_OUT_MOST: Duration = Duration::from_secs(1);
+const READ_OUT_MOST: Duration = Duration::from_millis(200);
 
 /// What may be the reason where a master of Valkey 9 ends a file in the middle.
 const FIELDS: &str = "; Valkey 9 cannot write fields that expire (HEXPIRE) in the format that it is asked for, so where it has \
@@ -221,7 +221,8 @@ async fn session(relay: &Rc<Relay>, followed: &Cell<Option<Instant>>) -> Result<
     let from = choose_start(relay, history.as_ref());
     {
         let mut current = relay.current.borrow_mut();
-        (current.acknowledged, current.acknowledged_fsync, current.raised_at) = (0, None, None);
+        (current.acknowledged, current.acknowledged_fsync) = (0, None);
+        (current.raised_at, current.raised_fsync_at) = (None, None);
         current.told_at = Instant::now();
         (current.asked, current.asked_fsync) = (Questions::default(), Questions::default());
     }
@@ -715,6 +716,10 @@ async fn stream(
     // Since when the link stands for less than the master was told.
     let less: Cell<Option<Instant>> = Cell::new(None);
     loop {
+        // A master that always has more leaves nothing else its turn.
+        if less.get().is_some() {
+            stands(relay, &link, ready.elapsed(), &less)?;
+        }
         let read = poll_fn(|context| {
             if let Poll::Ready(Err(error)) = out.poll(&mut link, context) {
                 return Poll::Ready(Err(error));
@@ -774,10 +779,7 @@ async fn stream(
             }
             // What is on its way need not come from the master's backlog again, which may have it no more.
             () = sleep(READ_OUT), if less.get().is_some() => {
-                if relay.stands_for_less() {
-                    return Err(LinkError::Less);
-                }
-                less.set(None);
+                stands(relay, &link, READ_OUT, &less)?;
             }
             // Behind what there is to read: a relay that stood still has not heard that yet.
             _ = silences.tick() => {
@@ -801,7 +803,12 @@ fn stands(
     if relay.is_alone() {
         return Err(LinkError::Alone);
     }
-    less.set(relay.stands_for_less().then(|| less.get().unwrap_or_else(Instant::now)));
+    if !relay.stands_for_less() {
+        // Who has it by now may be of no more help than for a moment, so the time that was spent on reading counts.
+        less.set(less.get().filter(|since| since.elapsed() < LIVES));
+        return Ok(());
+    }
+    less.set(Some(less.get().unwrap_or_else(Instant::now)));
     let is_empty = || link.stream.duplicate().is_some_and(|socket| socket.peek(&mut [0]).is_err());
     match less.get() {
         Some(_) if quiet >= READ_OUT && is_empty() => Err(LinkError::Less),

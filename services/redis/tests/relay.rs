@@ -934,6 +934,43 @@ fn waitaof_is_answered_for_replicas_that_have_it_on_disk() {
     assert_eq!(on_disk(&mut client, "20000"), Value::Integer(1), "{}", relay.log());
 }
 
+/// A replica that keeps a file is gone, and one that keeps none goes on while the master is written to all the time.
+#[test]
+fn waitaof_counts_no_disk_that_is_gone_while_others_go_on() {
+    let Some(program) = valkey() else { return };
+    let master = Server::start(&program, &["--appendonly", "yes"]);
+    let relay = Relay::start(&master.address(), "");
+    let mut kept = Server::start(&program, &["--appendonly", "yes"]);
+    let other = Server::start(&program, &[]);
+    for replica in [&kept, &other] {
+        replica.follow(&relay.address());
+    }
+    settle(&master, &[&kept, &other]);
+    let stop = Arc::new(AtomicBool::new(false));
+    let (stopped, address) = (stop.clone(), master.address());
+    let writing = thread::spawn(move || {
+        let mut client = RedisClient::connect(&address, SILENCE).unwrap();
+        while !stopped.load(Ordering::SeqCst) {
+            client.ask(&["SET", "b", "1"]).unwrap();
+            thread::sleep(Duration::from_millis(5));
+        }
+    });
+    let mut client = master.client();
+    client.ask(&["SET", "a", "1"]).unwrap();
+    let mut on_disk = |most: &str| {
+        let told = client.ask(&["WAITAOF", "0", "1", most]).unwrap();
+        told.elements().unwrap()[1].clone()
+    };
+    assert_eq!(on_disk("20000"), Value::Integer(1), "{}", relay.log());
+    thread::sleep(Duration::from_millis(1_500));
+    kept.kill();
+    // Of one that has not spoken since the master was told, a second and its lateness.
+    thread::sleep(Duration::from_millis(2_000));
+    assert_eq!(on_disk("100"), Value::Integer(0), "{}", relay.log());
+    stop.store(true, Ordering::SeqCst);
+    writing.join().unwrap();
+}
+
 #[test]
 fn a_replica_that_loads_while_the_relay_is_killed_resumes() {
     let Some(program) = redis() else { return };
@@ -1401,6 +1438,10 @@ fn the_packaged_hook_of_sentinel_leads_the_relay() {
     assert_eq!(relay_master(&relay), one.port.to_string());
     assert_eq!(call("secret"), Some(0));
     assert_eq!(relay_master(&relay), two.port.to_string());
+    let replica = Server::start(&program, &["--masteruser", "sentinel", "--masterauth", "secret"]);
+    replica.follow(&relay.address());
+    assert_same(&two, &[&replica]);
+    assert_eq!(call("secret"), Some(0), "it follows that one already");
 }
 
 /// The port of the master that a relay with the user `sentinel` follows.
