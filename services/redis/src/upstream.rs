@@ -161,8 +161,14 @@ pub async fn follow(relay: Rc<Relay>) {
             log::line(&format!("no link to the master {}: {text}", relay.current.borrow().master));
             last = text;
         }
-        if matches!(error, LinkError::Alone | LinkError::Less) {
-            continue;
+        match error {
+            LinkError::Alone => continue,
+            // A replica lives for whom the link is wanted at once.
+            LinkError::Less => {
+                followed.set(None);
+                continue;
+            }
+            _ => {}
         }
         // Only who was left for want of a replica waits for the next.
         followed.set(None);

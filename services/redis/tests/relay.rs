@@ -2789,6 +2789,59 @@ fn a_backup_of_a_user_that_is_gone_gets_no_more_of_its_file() {
     });
 }
 
+/// What was asked before its user was removed, and waits for earlier answers to be read, is not carried out.
+#[test]
+fn who_asks_to_follow_and_reads_once_its_user_is_gone_gets_nothing() {
+    let Some(program) = redis() else { return };
+    let master = Server::start(&program, &[]);
+    let user = |name: &str| format!("[[user]]\nname = '{name}'\npassword = 'one'\n");
+    let relay = Relay::start(&master.address(), &(user("default") + &user("other")));
+    let file = relay.folder.path().join("relay.toml");
+    let whole = fs::read_to_string(&file).unwrap();
+    let long = "x".repeat(16 << 10);
+    let echo = format!("*2\r\n$4\r\nECHO\r\n${}\r\n{long}\r\n", long.len());
+    let mut watching = relay.client();
+    watching.login(None, "one").unwrap();
+    let mut replicas = || watching.info("replication", "connected_slaves").unwrap().unwrap();
+    // Asks for so many answers and reads none, and to follow.
+    let mut ask = |count: usize| {
+        wait_for("the end of the last", SILENCE, || replicas() == "0");
+        let mut stream = TcpStream::connect(relay.address()).unwrap();
+        stream.set_read_timeout(Some(SILENCE)).unwrap();
+        stream.write_all(b"AUTH other one\r\n").unwrap();
+        stream.write_all(echo.repeat(count).as_bytes()).unwrap();
+        thread::sleep(Duration::from_millis(100));
+        stream.write_all(format!("{echo}PSYNC ? -1\r\n").as_bytes()).unwrap();
+        thread::sleep(Duration::from_millis(200));
+        (stream, replicas() != "0")
+    };
+    // What socket buffers hold is looked for: behind as many answers the request is read, and waits for the last to leave.
+    let (mut served, mut waits) = (0, 1_024);
+    while served + 1 < waits {
+        let middle = (served + waits) / 2;
+        match ask(middle).1 {
+            true => served = middle,
+            false => waits = middle,
+        }
+    }
+    for count in waits..waits + 3 {
+        let (mut stream, is_served) = ask(count);
+        fs::write(&file, whole.replace(&user("other"), "")).unwrap();
+        hang_up(&relay, "the configuration is what was read just now");
+        let mut piece = vec![0; 1 << 20];
+        while !is_served
+            && let Ok(bytes) = stream.read(&mut piece)
+            && bytes > 0
+        {
+            let text = String::from_utf8_lossy(&piece[..bytes]);
+            assert!(!text.contains("FULLRESYNC"), "behind {count} answers");
+        }
+        drop(stream);
+        fs::write(&file, &whole).unwrap();
+        hang_up(&relay, "the configuration is what was read just now");
+    }
+}
+
 /// For one that has just left the relay stays with its master, and has it write no file for nobody.
 #[test]
 fn a_master_with_another_history_writes_no_file_for_who_has_left() {
