@@ -158,17 +158,17 @@ impl ConnectionSlot {
             }
             Place::Client(number) => {
                 if self.relay.current.borrow_mut().clients.remove(&number).is_some() {
-                    self.enter(Some(Instant::now()));
+                    self.enter();
                 }
             }
             Place::Replica => {}
         }
     }
 
-    fn enter(&mut self, heard: Option<Instant>) {
+    fn enter(&mut self) {
         count(&self.relay.numbers, 1);
         let number = self.relay.numbers.get();
-        let place = UserPlace { leave: self.leave.clone(), heard };
+        let place = UserPlace { leave: self.leave.clone(), heard: Some(Instant::now()) };
         self.relay.current.borrow_mut().clients.insert(number, place);
         self.place = Place::Client(number);
     }
@@ -192,7 +192,7 @@ impl ConnectionSlot {
                 }
             }
             self.free();
-            self.enter(Some(Instant::now()));
+            self.enter();
         }
         true
     }
