@@ -447,7 +447,6 @@ mod tests {
         }
     }
 
-    /// The word of one that is gone is the last that the master has, and says nothing of one that hangs.
     /// One that goes back to disk counts for nothing until it follows again, and the master keeps what it was told of it.
     #[test]
     fn what_a_replica_had_is_taken_back_though_the_master_was_told_less_since() {
@@ -471,6 +470,7 @@ mod tests {
         assert!(relay.stands_for_less());
     }
 
+    /// The word of one that is gone is the last that the master has, and says nothing of one that hangs.
     #[test]
     fn who_hangs_stands_for_nobody_once_another_has_left() {
         let relay = relay(Acknowledge::replicas(1));

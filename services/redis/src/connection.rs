@@ -3,6 +3,7 @@
 use crate::tls::Stream;
 use std::future::poll_fn;
 use std::io;
+use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -30,7 +31,7 @@ impl Connection {
     /// Its socket a second time, for writing past this; there is none where what is written has to be encrypted, or where the
     /// system has no descriptor left.
     pub fn socket(&self) -> Option<std::net::TcpStream> {
-        self.stream.duplicate()
+        self.stream.socket()?.as_fd().try_clone_to_owned().ok().map(Into::into)
     }
 
     /// Bytes that are left to write.

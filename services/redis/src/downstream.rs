@@ -157,11 +157,24 @@ impl ConnectionSlot {
                 }
             }
             Place::Client(number) => {
-                if self.relay.current.borrow_mut().clients.remove(&number).is_some() {
+                let was = self.relay.current.borrow_mut().clients.remove(&number);
+                if let Some(was) = was {
                     self.enter();
+                    if was.heard.is_none() {
+                        self.stay();
+                    }
                 }
             }
             Place::Replica => {}
+        }
+    }
+
+    /// Keeps its place however long it is silent: it is sent something that it has nothing to say to.
+    fn stay(&mut self) {
+        if let Place::Client(number) = &self.place
+            && let Some(place) = self.relay.current.borrow_mut().clients.get_mut(number)
+        {
+            place.heard = None;
         }
     }
 
@@ -188,6 +201,7 @@ impl ConnectionSlot {
                     };
                     if let Some(place) = current.clients.remove(&number) {
                         place.leave.notify_one();
+                        self.relay.noise.line("a user that said nothing for a minute made room for another");
                     }
                 }
             }
@@ -195,17 +209,6 @@ impl ConnectionSlot {
             self.enter();
         }
         true
-    }
-
-    /// Keeps a place among users for as long as a file is sent there, if there is one.
-    fn be_backup(&mut self) -> bool {
-        let is_client = self.be_client();
-        if let (true, Place::Client(number)) = (is_client, &self.place)
-            && let Some(place) = self.relay.current.borrow_mut().clients.get_mut(number)
-        {
-            place.heard = None;
-        }
-        is_client
     }
 }
 
@@ -388,10 +391,11 @@ impl Session {
                                 .await;
                             }
                             // It is no replica and takes the place of none.
-                            if !self.place.be_backup() {
+                            if !self.place.be_client() {
                                 self.refuse_place();
                                 return self.last_write().await;
                             }
+                            self.place.stay();
                             return serving::serve_file(&self.relay, self.connection, self.introduction)
                                 .await;
                         }
@@ -641,6 +645,7 @@ impl Session {
         if self.messages.is_none() {
             self.messages = Some(self.relay.messages.subscribe());
         }
+        self.place.stay();
         Next::Go
     }
 
@@ -892,7 +897,9 @@ mod tests {
         let mut silent = come();
         assert!(silent.be_client());
         let mut backup = come();
-        assert!(backup.be_backup());
+        assert!(backup.be_client());
+        backup.stay();
+        backup.heard();
         let [mut next, mut last] = [come(), come()];
         assert!(!next.be_client(), "two places are taken");
         let age = || {

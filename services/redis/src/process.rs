@@ -115,7 +115,7 @@ impl QuorumWatch {
         if living >= wanted {
             let was_said = self.is_said;
             *self = QuorumWatch::default();
-            return was_said.then(|| format!("{living} replicas live again, and the quorum is {wanted}"));
+            return was_said.then(|| format!("living replicas: {living} of a quorum of {wanted} again"));
         }
         self.short += 1;
         if self.short < 3 || self.is_said {
@@ -123,7 +123,7 @@ impl QuorumWatch {
         }
         self.is_said = true;
         Some(format!(
-            "{living} replicas live and the quorum is {wanted}: the master hears nothing of what is replicated until \
+            "living replicas: {living} of a quorum of {wanted}; the master hears nothing of what is replicated until \
              they are as many (`[acknowledge] replicas`)"
         ))
     }
@@ -292,7 +292,7 @@ mod tests {
             said.extend(watch.look(Some(standing)).map(|text| (at, text)));
         }
         assert_eq!(said.iter().map(|(at, _)| *at).collect::<Vec<_>>(), [6, 8], "{said:?}");
-        assert!(said[0].1.starts_with("1 replicas live and the quorum is 2"), "{said:?}");
+        assert!(said[0].1.starts_with("living replicas: 1 of a quorum of 2; the master"), "{said:?}");
         // Without a stream nobody is told anything, which is said elsewhere.
         assert!((0..9).all(|_| watch.look(None).is_none()));
     }

@@ -123,7 +123,7 @@ pub struct OwnAsk {
 pub struct UserPlace {
     /// Tells its connection to leave.
     pub leave: Rc<Notify>,
-    /// When it said something last; nothing of one that is given a file.
+    /// When it said something last; nothing of one that is sent a file or messages.
     pub heard: Option<Instant>,
 }
 

@@ -60,9 +60,9 @@ pub fn load(path: &Path) -> io::Result<State> {
         if !std::fs::metadata(path)?.is_file() {
             return Err(io::Error::other("it is no file; name one, or one that is not there yet"));
         }
-        let mut text = String::new();
-        File::open(path)?.take(MOST).read_to_string(&mut text)?;
-        Ok(text)
+        let mut bytes = Vec::new();
+        File::open(path)?.take(MOST).read_to_end(&mut bytes)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
     };
     match read() {
         Ok(text) => parse(&text).ok_or_else(|| {
@@ -182,8 +182,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(load(&folder.path().join("none")).unwrap(), State::default());
         let file = folder.path().join("state");
-        std::fs::write(&file, "x").unwrap();
-        assert!(load(&file).unwrap_err().to_string().contains("remove it"));
+        for bytes in [&b"x"[..], b"\xff\xfe\x00"] {
+            std::fs::write(&file, bytes).unwrap();
+            assert!(load(&file).unwrap_err().to_string().contains("remove it"));
+        }
         for endless in [Path::new("/dev/zero"), folder.path()] {
             assert!(load(endless).unwrap_err().to_string().contains("it is no file"));
         }

@@ -149,9 +149,15 @@ pub enum Stream {
 }
 
 impl Stream {
-    /// Its socket a second time; there is none where the system has no descriptor left.
-    pub fn duplicate(&self) -> Option<std::net::TcpStream> {
-        self.socket()?.as_fd().try_clone_to_owned().ok().map(Into::into)
+    /// Whether bytes of the peer, or its end, are here that were not read, as far as the system tells.
+    pub fn has_input(&self) -> bool {
+        let socket = match self {
+            Stream::Plain(stream) => stream,
+            Stream::Client(stream) => stream.get_ref().0,
+            Stream::Server(stream) => stream.get_ref().0,
+        };
+        let again: Option<std::net::TcpStream> = socket.as_fd().try_clone_to_owned().ok().map(Into::into);
+        again.is_none_or(|socket| socket.peek(&mut [0]).is_ok())
     }
 
     /// The socket, where bytes go over it as they are.

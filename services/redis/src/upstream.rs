@@ -815,9 +815,8 @@ fn stands(
         return Ok(());
     }
     less.set(Some(less.get().unwrap_or_else(Instant::now)));
-    let is_empty = || link.stream.duplicate().is_some_and(|socket| socket.peek(&mut [0]).is_err());
     match less.get() {
-        Some(_) if quiet >= READ_OUT && is_empty() => Err(LinkError::Less),
+        Some(_) if quiet >= READ_OUT && !link.stream.has_input() => Err(LinkError::Less),
         Some(since) if since.elapsed() >= READ_OUT_MOST => Err(LinkError::Less),
         _ => Ok(()),
     }

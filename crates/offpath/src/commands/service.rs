@@ -31,7 +31,7 @@ const SERVICES: [(&str, &str); 2] = [("relay", "offpath-redis"), ("shard", "offp
 /// Where `offpath help COMMAND` asks for a program of its own, that program's own help.
 pub fn help() -> Option<ExitCode> {
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
-    let [word, command] = words.as_slice() else { return None };
+    let [.., word, command] = words.as_slice() else { return None };
     let (command, _) = SERVICES.into_iter().find(|(name, _)| word == "help" && command == name)?;
     let started = start(command, ["--help".into()]);
     Some(started.unwrap_or_else(|failure| failure.report(Color::default())))

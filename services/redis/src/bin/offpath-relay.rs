@@ -22,16 +22,15 @@ Examples:
 Then, at each replica:
   redis-cli -p 6379 REPLICAOF RELAY_HOST 6400
 
-The relay is one replica to the master and the master to any number of replicas. It keeps no data. It
-ends at SIGTERM, once replicas have taken what is left, and reads its file, passwords and certificates
-again at SIGHUP. Without a password it takes connections of its own machine alone. TLS and users are
-in the configuration file; docs/redis.md describes it.
+The relay is one replica to the master and the master to any number of replicas. It keeps no data. It ends at SIGTERM, \
+once replicas have taken what is left, and reads its file, passwords and certificates again at SIGHUP. Without a password \
+it takes connections of its own machine alone. TLS and users are in the configuration file; docs/redis.md describes it.
 
-The master's cost does not grow with the replicas behind the relay. With 1, 3 and 5 of them it took 1.15
-to 1.17 times the processor time of a master with one replica of its own at 8 clients, and 0.95 to 0.99
-times at 50, on a machine that did nothing else (docs/performance.md).";
+The master's cost does not grow with the replicas behind the relay. With 1, 3 and 5 of them it took 1.15 to 1.17 times \
+the processor time of a master with one replica of its own at 8 clients, and 0.95 to 0.99 times at 50, on a machine that \
+did nothing else (docs/performance.md).";
 
-/// Replicate a Redis or Valkey master to many replicas, of which it serves one
+/// Replicate a Redis or Valkey master to many replicas, while the master serves one
 #[derive(Clone, Parser, Debug)]
 #[command(name = "offpath-relay", version, after_help = EXAMPLES, max_term_width = 100)]
 struct Options {
