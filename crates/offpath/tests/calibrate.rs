@@ -60,6 +60,38 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
+/// What the fit takes minutes for has to have a place, which is looked for before anything else is.
+#[test]
+fn a_card_without_a_place_is_refused_before_its_logs_are_read() {
+    let folder = folder("no-place");
+    let log = folder.join("empty.log");
+    fs::write(&log, "").expect("it can be written");
+    let card = folder.join("none").join("mycard.toml");
+    let (log, card) = (log.display().to_string(), card.display().to_string());
+    let refused = offpath(&["calibrate", &log, "--base", "connectx7", "-o", &card]);
+    assert!(
+        refused.code == 2 && said(&refused).contains("cannot write"),
+        "{}: {}",
+        refused.code,
+        refused.stderr
+    );
+}
+
+/// Files that say nothing of a machine make no card.
+#[test]
+fn files_that_say_nothing_are_no_machine() {
+    let folder = folder("empty");
+    let empty = folder.join("empty").display().to_string();
+    fs::write(&empty, "\n").expect("it can be written");
+    let refused = offpath(&["new", "device", "no-card", "--from", &empty, "--base", "connectx7"]);
+    assert!(
+        refused.code == 2 && said(&refused).contains("says nothing"),
+        "{}: {}",
+        refused.code,
+        refused.stderr
+    );
+}
+
 /// Latencies of a card's own DMA as pcie-bench writes them, of what the host's caches hold and of what they do not.
 fn dma_log(warm_ns: f64, cold_ns: f64) -> String {
     let mut text = "#        Test  PAT   Cache HO DO WinSZ   SZ     TAvg    Avg   Med   Min   Max   95% 99.9%   TAvg(ns) Avg(ns) Med(ns) \

@@ -59,6 +59,10 @@ impl Relay {
     /// Notes that a replica was heard, as one that loads is by empty lines.
     pub fn lives(&self, replica: &Replica) {
         replica.lived.set(Some(Instant::now()));
+        if self.current.borrow().link == LinkState::Held {
+            // It may be who the master is followed for.
+            self.tell_waiting();
+        }
         self.tell_master();
     }
 

@@ -35,6 +35,9 @@ fn a_relays_configuration_is_checked_with_its_files() {
     assert!(code == 2 && message.contains("lissen"), "{message}");
     let (code, _, message) = offpath(&["--check", "--master", "h:1", "--listen", "no-name.invalid:2"]);
     assert!(code == 2 && message.contains("cannot listen on no-name.invalid:2"), "{message}");
+    // An address of nobody's (RFC 5737).
+    let (code, _, message) = offpath(&["--check", "--master", "h:1", "--listen", "192.0.2.1:2"]);
+    assert!(code == 2 && message.contains("cannot listen on 192.0.2.1:2"), "{message}");
     let (code, _, message) = offpath(&["--check", "--master", "h:1", "--listen", "h:2", "--backlog", "1B"]);
     assert!(code == 2 && message.contains("limits.backlog = 1B"), "{message}");
     for (given, missing) in [(&[][..], "--master"), (&["--master", "h:1"], "--listen")] {

@@ -133,6 +133,16 @@ pub fn read_facts(files: &[CollectionFile]) -> Result<(MachineFacts, Vec<u64>), 
         }
         taken.push(lines);
     }
+    // A tool of a collection may have printed nothing; of all of them that is another file than was meant.
+    if let (Some(first), 0) = (files.first(), taken.iter().sum::<u64>()) {
+        return Err(Failure::input(
+            format!(
+                "`{}` says nothing: no line of it, or of any file beside it, is known of a machine",
+                first.name
+            ),
+            "give files that hold what `lspci -vvv`, `ibv_devinfo -v`, `lscpu` or `offpath collect` printed",
+        ));
+    }
     Ok((facts, taken))
 }
 

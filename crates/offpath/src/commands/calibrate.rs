@@ -67,6 +67,8 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     };
     if let Some(output) = &options.output {
         absent(output)?;
+        // What the fit takes minutes for has to have a place.
+        OutputFile::create(output)?;
     }
     let progress = Progress::endless("fitting the card to its logs");
     let found = calibrate(&request);

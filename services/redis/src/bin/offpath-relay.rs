@@ -8,7 +8,7 @@ use offpath_redis::process;
 use offpath_redis::relay::{Relay, RelayError};
 use offpath_terminal::failure::{BAD_INPUT, Failure};
 use offpath_terminal::output::{Color, emit, tell};
-use std::net::ToSocketAddrs;
+use std::net::{TcpListener, ToSocketAddrs};
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -151,9 +151,11 @@ fn run(options: &Options) -> Result<ExitCode, Failure> {
         // Whether the ports are free is not asked: the relay whose file this is may be running.
         for address in [Some(&settings.config.listen.address), settings.config.metrics.address.as_ref()] {
             let Some(address) = address else { continue };
-            address
-                .to_socket_addrs()
-                .map_err(|cause| failure(RelayError::Listen { address: address.clone(), cause }))?;
+            let is_own = || {
+                let mut found = address.to_socket_addrs()?;
+                found.try_for_each(|found| TcpListener::bind((found.ip(), 0)).map(drop))
+            };
+            is_own().map_err(|cause| failure(RelayError::Listen { address: address.clone(), cause }))?;
         }
         tell("the configuration is in order");
         return Ok(ExitCode::SUCCESS);
