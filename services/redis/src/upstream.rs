@@ -48,7 +48,10 @@ const HELD: Duration = Duration::from_secs(1);
 /// The shortest time between two times that a master is followed, where the first ended for want of a replica.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// For how long nothing comes before a link begins anew, and how long that is waited for at most.
+/// Bytes of a piece of the stream behind which more is likely to be on its way.
+const LARGE: u64 = 4 << 10;
+
+/// For how long nothing large comes before a link begins anew, and how long that is waited for at most.
 const READ_OUT: Duration = Duration::from_millis(20);
 const READ_OUT_MOST: Duration = Duration::from_millis(200);
 
@@ -721,10 +724,12 @@ async fn stream(
     let mut watched = pin!(watch(relay, follows_file.then_some(base), &allowed));
     // Since when the link stands for less than the master was told.
     let less: Cell<Option<Instant>> = Cell::new(None);
+    // When a large piece came last, behind which more is likely to be on its way.
+    let mut burst: Option<Instant> = None;
     loop {
         // A master that always has more leaves nothing else its turn.
         if less.get().is_some() {
-            stands(relay, &link, ready.elapsed(), &less)?;
+            stands(relay, &link, burst, &less)?;
         }
         let read = poll_fn(|context| {
             if let Poll::Ready(Err(error)) = out.poll(&mut link, context) {
@@ -739,11 +744,11 @@ async fn stream(
             biased;
             () = relay.acknowledge.notified() => {
                 // A replica that has left wakes the link too.
-                stands(relay, &link, ready.elapsed(), &less)?;
+                stands(relay, &link, burst, &less)?;
                 out.acknowledge(relay);
             }
             _ = ticks.tick() => {
-                stands(relay, &link, ready.elapsed(), &less)?;
+                stands(relay, &link, burst, &less)?;
                 if relay.settings().config.acknowledge.quorum().is_none() {
                     // Nobody's word is waited for.
                     out.acknowledge(relay);
@@ -782,10 +787,13 @@ async fn stream(
                 }
                 gather(relay, bytes, pause);
                 ready = Instant::now();
+                if bytes >= LARGE {
+                    burst = Some(ready);
+                }
             }
             // What is on its way need not come from the master's backlog again, which may have it no more.
             () = sleep(READ_OUT), if less.get().is_some() => {
-                stands(relay, &link, READ_OUT, &less)?;
+                stands(relay, &link, None, &less)?;
             }
             // Behind what there is to read: a relay that stood still has not heard that yet.
             _ = silences.tick() => {
@@ -799,11 +807,11 @@ async fn stream(
 }
 
 /// Whether the link stands for what the master takes it for, or has not since `less`, a while that is spent on reading what
-/// comes. From a master that was `quiet` nothing is on its way.
+/// comes. Where nothing is here and no `burst` was just now, nothing is on its way.
 fn stands(
     relay: &Relay,
     link: &MasterLink,
-    quiet: Duration,
+    burst: Option<Instant>,
     less: &Cell<Option<Instant>>,
 ) -> Result<(), LinkError> {
     if relay.is_alone() {
@@ -816,7 +824,9 @@ fn stands(
     }
     less.set(Some(less.get().unwrap_or_else(Instant::now)));
     match less.get() {
-        Some(_) if quiet >= READ_OUT && !link.stream.has_input() => Err(LinkError::Less),
+        Some(_) if burst.is_none_or(|burst| burst.elapsed() >= READ_OUT) && !link.stream.has_input() => {
+            Err(LinkError::Less)
+        }
         Some(since) if since.elapsed() >= READ_OUT_MOST => Err(LinkError::Less),
         _ => Ok(()),
     }
