@@ -184,6 +184,18 @@ pub fn tool(request: &ToolRequest) -> Result<ToolAnswer, Failure> {
             "leave it out, or ask for a program that measures bandwidth",
         ));
     }
+    let is_read = program.run(Bytes::new(8)).is_read();
+    for (is_given, option, what) in [
+        (request.inline.is_some() && is_read, "--inline-size", "whose requests carry no payload"),
+        (request.outstanding_reads.is_some() && !is_read, "--outs", "which neither reads nor is atomic"),
+    ] {
+        if is_given {
+            return Err(Failure::input(
+                format!("{option} has no effect on `{}`, {what}", program.name),
+                "leave it out",
+            ));
+        }
+    }
     let own_size = program.verb.own_payload();
     if let (Some(own), Some(given)) = (own_size, request.sizes.iter().find(|size| Some(**size) != own_size)) {
         return Err(Failure::input(

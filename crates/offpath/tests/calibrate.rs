@@ -305,6 +305,8 @@ fn a_program_prints_its_own_columns() {
     assert!(text.contains("t_typical[usec]") && text.contains("the whole operation"), "{text}");
     for (options, said) in [
         (&["--as", "ib_read_lat", "--qps", "2"][..], "--qps has no effect"),
+        (&["--as", "ib_read_bw", "--inline-size", "64B"][..], "--inline-size has no effect"),
+        (&["--as", "ib_write_bw", "--outs", "4"][..], "--outs has no effect"),
         (&["--as", "ib_read_bw", "--verb", "write"], "cannot be used with"),
         (&["--qps", "2"], "--as"),
         (&["--as", "ib_atomic_lat", "--size", "64B"], "always moves"),
