@@ -328,6 +328,26 @@ fn what_a_head_states_is_no_cause() {
     assert!(without > 0, "without a head nothing is ruled out");
 }
 
+/// A head without its title still has the READs in flight, which no other program's has: rows that are low for READs are not
+/// taken for those of a program that they would be usual for.
+#[test]
+fn reads_in_flight_say_what_a_head_without_its_title_is_of() {
+    let system = system("connectx7", &[]);
+    let bench = ToolBench::new(&system, "client-host").expect("a path");
+    let of = |times: f64, is_cut: bool| {
+        let asked = Asked { bandwidth_times: times, ..as_usual() };
+        let text = printed(&bench, "ib_read_bw", &asked, &mut Noise(5));
+        let rest = text.split_once('\n').expect("a title").1.to_string();
+        let text = if is_cut { rest } else { text };
+        diagnose(&system, "client-host", &figures(&[("a.log".to_string(), text)]), None)
+            .expect("it is compared")
+    };
+    for times in [1.0, 0.9, 0.8, 0.5] {
+        let (whole, cut) = (of(times, false), of(times, true));
+        assert_eq!((whole.verdict, whole.median_share), (cut.verdict, cut.median_share), "{times}");
+    }
+}
+
 /// What changes no row by a tenth is not seen, and nothing else is blamed for it.
 #[test]
 fn what_costs_nothing_raises_nothing() {

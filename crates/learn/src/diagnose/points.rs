@@ -152,7 +152,8 @@ pub(super) fn programs(series: &Series) -> Vec<&'static ToolProgram> {
         Some(LogOperation::Send) => Some(Verb::Send),
         Some(LogOperation::FetchAndAdd | LogOperation::Atomic) => Some(Verb::FetchAndAdd),
         Some(_) => return Vec::new(),
-        None => None,
+        // The head of a program that reads alone has it; those of atomics say what they are.
+        None => series.conditions.outstanding_reads.map(|_| Verb::Read),
     };
     let is_rc = series.conditions.connection.as_deref().is_none_or(|connection| connection == "RC");
     let fits = |program: &&ToolProgram| {
