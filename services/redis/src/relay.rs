@@ -1,8 +1,8 @@
 //! What the two sides of a relay share: the stream's window, the file of the last full
 //! synchronisation, the replicas, and how far each of them is.
 //!
-//! One thread runs everything, so what is shared are cells; the locks put what waits for the disk in turn. A replica costs its connection, a few kB and
-//! a place in the stream; the bytes themselves are kept once.
+//! One thread runs everything, so what is shared are cells; the locks put what waits for the disk in turn. A replica
+//! costs its connection, a few kB and a place in the stream; the bytes themselves are kept once.
 
 use crate::backlog::Backlog;
 use crate::config::{CheckedConfig, Config, ConfigError, May};
@@ -175,7 +175,7 @@ pub struct Current {
     pub replicas: BTreeMap<u64, Rc<Replica>>,
     /// Who is given a file and nothing behind it, by number: no replica of any stream.
     pub backups: BTreeMap<u64, Rc<Replica>>,
-    /// The offset that the master was told last on this link.
+    /// The most that the master was told on this link, which is what it keeps.
     pub acknowledged: u64,
     /// The same of what is on disk.
     pub acknowledged_fsync: Option<u64>,

@@ -155,23 +155,22 @@ pub async fn follow(relay: Rc<Relay>) {
         relay.current.borrow_mut().trouble = is_trouble.then(|| text.clone());
         // What ends a link that has lasted is news, and what a name server takes its time to say again is not.
         let has_lasted = was != LinkState::Down && began.elapsed() > Duration::from_secs(5);
-        if matches!(error, LinkError::Less) {
-            count(&relay.counters.taken_back, 1);
-        }
-        if matches!(error, LinkError::Less) && text == last && !has_lasted {
-            begun_anew.line(&format!("no link to the master {}: {text}", relay.current.borrow().master));
-        } else if is_trouble && (text != last || has_lasted) {
-            log::line(&format!("no link to the master {}: {text}", relay.current.borrow().master));
+        let said = format!("no link to the master {}: {text}", relay.current.borrow().master);
+        let is_less = matches!(error, LinkError::Less);
+        if is_trouble && (text != last || has_lasted) {
+            log::line(&said);
             last = text;
+        } else if is_less {
+            begun_anew.line(&said);
         }
-        match error {
-            LinkError::Alone => continue,
+        if matches!(error, LinkError::Alone) {
+            continue;
+        }
+        if is_less {
+            count(&relay.counters.taken_back, 1);
             // A replica lives for whom the link is wanted at once.
-            LinkError::Less => {
-                followed.set(None);
-                continue;
-            }
-            _ => {}
+            followed.set(None);
+            continue;
         }
         // Only who was left for want of a replica waits for the next.
         followed.set(None);
@@ -332,9 +331,9 @@ async fn hold(
             relay.current.borrow_mut().kept_above = history.kept;
         }
         let is_strict = note_strictness(relay, history.as_ref());
-        let is_for_somebody = is_for_somebody(relay, history.as_ref());
+        let has_reason = || relay.has_reason_to_follow(is_strict) && is_for_somebody(relay, history.as_ref());
         let early = followed.map_or(Duration::ZERO, |followed| AGAIN.saturating_sub(followed.elapsed()));
-        if relay.has_reason_to_follow(is_strict) && is_for_somebody && early.is_zero() {
+        if has_reason() && early.is_zero() {
             return Ok(history);
         }
         let was = {
@@ -359,11 +358,7 @@ async fn hold(
         }
         sleep(early).await;
         // The master is asked for those alone that it may be followed for.
-        let reason = async {
-            while !(relay.has_reason_to_follow(is_strict) && self::is_for_somebody(relay, history.as_ref()))
-                && changed.changed().await.is_ok()
-            {}
-        };
+        let reason = async { while !has_reason() && changed.changed().await.is_ok() {} };
         let _ = timeout(HELD, reason).await;
     }
 }

@@ -152,7 +152,7 @@ pub(super) fn programs(series: &Series) -> Vec<&'static ToolProgram> {
         Some(LogOperation::Send) => Some(Verb::Send),
         Some(LogOperation::FetchAndAdd | LogOperation::Atomic) => Some(Verb::FetchAndAdd),
         Some(_) => return Vec::new(),
-        // The head of a program that reads alone has it; those of atomics say what they are.
+        // Heads of READs and of atomics alone have it, and without a title an atomic is told by nothing.
         None => series.conditions.outstanding_reads.map(|_| Verb::Read),
     };
     let is_rc = series.conditions.connection.as_deref().is_none_or(|connection| connection == "RC");

@@ -112,9 +112,9 @@ proc kill_server {config} {
 
 # Counts of synchronisations are of the link that a server has with its relay, and what the relay does for a replica is in no
 # server's count. One that stays below what a test asks for is noted, and the test goes on to compare content. Of partial
-# synchronisations so is one that is up to two above it: what the master was told of a replica that is gone is taken back by a new link. One of
-# full synchronisations above it fails, since the relay then asked for a file that a replica would not have. A master's restart
-# passes by a replica, whose link stays up, so counts and digests are given time to come.
+# synchronisations so is one that is up to two above it: what the master was told of a replica that is gone is taken back by a
+# new link. One of full synchronisations above it fails, since the relay then asked for a file that a replica would not have. A
+# master's restart passes by a replica, whose link stays up, so counts and digests are given time to come.
 set ::patience 50
 
 proc note {what} {
