@@ -152,7 +152,7 @@ pub fn settle_counting(
         false => BTreeMap::new(),
     };
     let mut folds = idle.clone();
-    for (index, (one, _)) in &alone {
+    for (index, one) in &alone {
         folds[*index].slots_alone = slots_of(&ready[*index], &one.folds[*index]);
     }
     let load = design.objective.load();
@@ -169,11 +169,14 @@ pub fn settle_counting(
     }
     let only =
         ready.iter().position(|one| matches!(&held.shares[..], [(only, _)] if *only == one.alternative.name));
-    let told = only.and_then(|index| alone.get(&index)).map(|(_, told)| told.clone());
-    let (held, compared) = match told {
-        Some(told) => (held, told),
-        None => told_by_longer(design, runs, &alone, &idle, (held, chosen), counted)?,
-    };
+    // One alternative that is the answer stays as it was settled by itself; what the twin shows of it is of a window as
+    // long as that of any answer.
+    let is_settled = only.is_some_and(|index| alone.contains_key(&index));
+    if is_settled {
+        held.loaded = runs.mix(&held.shares, held.sizes, load, count)?;
+    }
+    let again = (!is_settled).then_some(chosen);
+    let (held, compared) = told_by_longer(design, runs, &alone, &idle, (held, again), counted)?;
     let mut gap = match compared {
         Compared::Differs(gap) => Some(gap),
         Compared::Unclear(gap) => gap,
@@ -200,14 +203,14 @@ pub fn settle_counting(
     })
 }
 
-/// What the twin says of a mix, in a window that is made longer where it does not tell, and the mix with its slots held as
-/// long as was seen there.
+/// What the twin says of a mix, in a window that is made longer where it does not tell, and the mix, chosen `again` with its
+/// slots held as long as was seen there; as it is where nothing is chosen again.
 fn told_by_longer(
     design: &Design,
     runs: &MixRuns<'_>,
     alone: &EachAlone,
     idle: &[Fold],
-    (mut held, chosen): (Held, Chosen<'_>),
+    (mut held, again): (Held, Option<Chosen<'_>>),
     counted: f64,
 ) -> Result<(Held, Compared), miette::Report> {
     let (ready, load) = (runs.ready, held.load);
@@ -232,7 +235,7 @@ fn told_by_longer(
             Compared::Unclear(gap) => gap.is_none(),
             Compared::Agrees => true,
         };
-        if moved >= SETTLED && !is_told {
+        if let Some(chosen) = again.filter(|_| moved >= SETTLED && !is_told) {
             hold_again(ready, idle, &mut held.folds, &held.shares, &factors);
             let Held { folds, shares, first_rate, rounds, .. } = held;
             let chosen = if shares.len() == 1 { Chosen::Held(&shares) } else { chosen };
@@ -244,8 +247,12 @@ fn told_by_longer(
     Ok((held, compared))
 }
 
-/// Alternatives that were settled with nothing beside them, by their place in the design, with what the twin says of each.
-type EachAlone = BTreeMap<usize, (Held, Compared)>;
+/// Requests that are counted of an alternative by itself: for how long its slots are held is a mean over all of them, and a
+/// window in which that or its rate does not tell is made longer.
+const COUNTED_ALONE: f64 = 8_000.0;
+
+/// Alternatives that were settled with nothing beside them, by their place in the design.
+type EachAlone = BTreeMap<usize, Held>;
 
 /// Settles each of some alternatives as the only one of its design: what else the design holds moves none of its figures.
 ///
@@ -265,14 +272,17 @@ fn each_held_alone(
         is_own && !solve::shares(&each[*index]).is_empty() && holds(*index)
     };
     let open: Vec<usize> = among.iter().copied().filter(is_open).collect();
-    let seed = runs.seed;
+    let (seed, counted) = (runs.seed, counted.min(COUNTED_ALONE));
     let held = side_by_side(open.len(), |at| {
         let (shares, runs) = ([(ready[open[at]].alternative.name.clone(), 1.0)], MixRuns::of(ready, seed));
         let chosen = Chosen::Held(&shares);
         let held = hold(design, &runs, idle, chosen, (None, Counted::requests(counted)))?;
-        told_by_longer(design, &runs, &EachAlone::new(), idle, (held, chosen), counted)
+        Ok(told_by_longer(design, &runs, &EachAlone::new(), idle, (held, Some(chosen)), counted)?.0)
     });
-    open.into_iter().zip(held).map(|(index, held)| Ok((index, held?))).collect()
+    open.into_iter()
+        .zip(held)
+        .map(|(index, held): (_, Result<Held, miette::Report>)| Ok((index, held?)))
+        .collect()
 }
 
 /// What a request of each alternative demands, its slots held as long as in the mix that is best by adding up. Nothing
@@ -354,7 +364,7 @@ fn hold_from(
         }
         let only =
             ready.iter().position(|one| matches!(&shares[..], [(only, _)] if *only == one.alternative.name));
-        if let Some((index, (one, _))) = only.and_then(|index| Some((index, alone.get(&index)?))) {
+        if let Some((index, one)) = only.and_then(|index| Some((index, alone.get(&index)?))) {
             // What a mix was seen to take stays as it was seen there, or that mix would be thought better once more.
             if folds[index].seconds == one.folds[index].seconds
                 || folds[index].seconds != idle[index].seconds
@@ -472,7 +482,7 @@ pub fn settle_alone(
     let open = (0..ready.len()).filter(|index| settled.folds[*index].slots_alone.is_empty());
     let open: Vec<usize> = open.collect();
     let runs = MixRuns::of(ready, seed);
-    for (index, (one, _)) in each_held_alone(design, &runs, &settled.idle, &open, COUNTED.requests)? {
+    for (index, one) in each_held_alone(design, &runs, &settled.idle, &open, COUNTED.requests)? {
         settled.folds[index].slots_alone = slots_of(&ready[index], &one.folds[index]);
     }
     Ok(())

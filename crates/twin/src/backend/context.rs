@@ -8,7 +8,7 @@ use super::{device, executor, memory};
 use offpath_fabric::runtime::{self, Host, MeetsInProcess, Owner, RunRole};
 use offpath_fabric::*;
 use offpath_quantity::Time;
-use offpath_route::{Path, PathOperation as Routed, Router};
+use offpath_route::{Path, PathOperation as Routed, RouteError, Router};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -37,13 +37,13 @@ impl TwinFabric {
         let refused = |why: String, next_step: &str| {
             TwinFabric::unsupported(&format!("this `{}` ({why})", operation.verb), next_step)
         };
-        let routed = self.router().route(operation);
-        routed.map_err(|why| refused(why.to_string(), "change its path or its verb"))?;
+        let unroutable = |why: RouteError| refused(why.to_string(), "change its path or its verb");
         let places = &self.core.places;
         let own = self.state().machine;
         let place = |name: &str| places.iter().position(|place| place.name == name && place.machine == own);
         let Path { requester, responder, engine } = &operation.path;
         let Some((from, to)) = place(requester).zip(place(responder)) else {
+            self.router().route(operation).map_err(unroutable)?;
             let why = format!("`{}` leaves the machine of `{}`", operation.path, self.endpoint());
             return Err(refused(why, "name a path within this role's machine"));
         };
@@ -57,7 +57,8 @@ impl TwinFabric {
             access: operation.access,
             signaled: true,
         };
-        Ok(executor::Sleep::perform(self.core.clone(), self.role, plan, self.label))
+        let planned = self.core.plan(plan).map_err(unroutable)?;
+        Ok(executor::Sleep::perform(self.core.clone(), self.role, planned, self.label))
     }
 
     /// Who looks at this run.

@@ -94,7 +94,7 @@ impl Host for Core {
 enum Until {
     Instant(Time),
     Computed { role: usize, work: Work, label: Option<super::Label> },
-    Performed { role: usize, plan: super::Plan, label: Option<super::Label> },
+    Performed { role: usize, planned: Rc<super::Planned>, label: Option<super::Label> },
 }
 
 /// Waits for an instant, or for the end of work on a processor.
@@ -117,10 +117,10 @@ impl Sleep {
     pub(super) fn perform(
         core: Rc<Core>,
         role: usize,
-        plan: super::Plan,
+        planned: Rc<super::Planned>,
         label: Option<super::Label>,
     ) -> Sleep {
-        Sleep { core, until: Until::Performed { role, plan, label }, key: None }
+        Sleep { core, until: Until::Performed { role, planned, label }, key: None }
     }
 }
 
@@ -153,10 +153,9 @@ impl Future for Sleep {
                 drop(engine);
                 self.key = Some(key);
             }
-            Until::Performed { role, plan, label } => {
-                let planned = core.plan(plan.clone()).expect("its route was built before");
+            Until::Performed { role, planned, label } => {
                 let key = executor.sleeps.borrow_mut().insert(executor.tasks.waiter(context.waker()));
-                core.observer.add_route(*label, &planned, &core);
+                core.observer.add_route(*label, planned, &core);
                 let at = executor.charge(now, planned.post_time);
                 let start = Start { at, retransmitted: false, marks: Marks::of(&[]), retransmission: None };
                 let instances = core.roles[*role].instances.clone();
