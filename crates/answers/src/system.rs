@@ -1,6 +1,6 @@
 //! The system that an answer is about: what it is called, and what its machines are made of.
 
-use offpath_plan::residual::CARDS;
+use offpath_plan::residual::{CARDS, Lesson};
 use offpath_profile::{Link, Machine, System};
 use offpath_quantity::{BitRate, Bytes, Time};
 use serde::{Deserialize, Serialize};
@@ -17,6 +17,9 @@ pub struct SystemAnswer {
     pub mode: String,
     /// Overlays and settings in force, in order, as they were written.
     pub overlays: Vec<String>,
+    /// For which cards the errors speak that its intervals are widened by.
+    #[serde(skip)]
+    pub(crate) lesson: Lesson,
 }
 
 impl SystemAnswer {
@@ -27,6 +30,7 @@ impl SystemAnswer {
             testbed: system.testbed.clone(),
             mode: system.mode.clone(),
             overlays: system.overlays.clone(),
+            lesson: Lesson::of([system]),
         }
     }
 
@@ -38,12 +42,18 @@ impl SystemAnswer {
     /// By the errors of which other cards intervals are widened, where no prediction for this one was ever held to a row.
     pub(crate) fn widened_by_others(&self) -> Option<String> {
         let card = self.device.as_str();
-        (!CARDS.contains(&card)).then(|| {
-            format!(
-                "widened by what predictions for {} were wrong by; nothing is fitted to published rows about {card}",
-                CARDS.join(" and ")
-            )
-        })
+        let others = || self.lesson.cards().join(", ");
+        let nothing = format!("nothing is fitted to published rows about {card}");
+        match self.lesson {
+            Lesson::OfFittedCards if CARDS.contains(&card) => None,
+            Lesson::OfFittedCards => {
+                Some(format!("widened by what predictions for {} were wrong by; {nothing}", others()))
+            }
+            Lesson::OfGuessedCards => Some(format!(
+                "widened by what predictions for other cards of which nothing was fitted ({}) were wrong by; {nothing}",
+                others()
+            )),
+        }
     }
 
     /// The system in one line, with what was changed in it.

@@ -267,6 +267,31 @@ pub struct Experiment {
     written: String,
 }
 
+impl Experiment {
+    /// Whether it measures a verb on a path of a device by itself, in its default testbed and one doorbell each: what it
+    /// publishes is then held to that very operation, or to a sweep that it is a place of.
+    pub fn is_of(&self, device: &str, path: &str, verb: &str, payload: Bytes) -> bool {
+        let plain = &self.plain;
+        let is_plain = plain.device == device
+            && plain.testbed.is_none()
+            && plain.overlays.is_empty()
+            && plain.set.is_empty()
+            && plain.batch.iter().all(|batch| *batch == 0)
+            && plain.range.is_empty()
+            && plain.together.is_empty()
+            && plain.in_flight.is_empty()
+            && plain.at.is_none();
+        let holds = |all: &[String], one: &str| all.iter().any(|own| own == one);
+        is_plain
+            && self.against.is_empty()
+            && self.compare == Compare::Value
+            && matches!(plain.measure, Measure::Latency | Measure::Rate | Measure::Bandwidth)
+            && holds(&plain.path, path)
+            && holds(&plain.verb, verb)
+            && plain.payload.iter().any(|own| own.parse::<Bytes>().is_ok_and(|own| own == payload))
+    }
+}
+
 /// Which of several experiments a comparison takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]

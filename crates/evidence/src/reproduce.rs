@@ -1,14 +1,14 @@
 //! Every row's experiment, run and judged, beside the null models.
 
 use crate::bench::{Bench, Change, ExperimentError, LoopMemory, Measurement, SweepPoint};
-use crate::experiment::{Compare, Experiment, Measure, Plain};
+use crate::experiment::{Compare, Experiment, Measure};
 use crate::judge::{Verdict, judge, plain};
 use crate::residual::{
-    Metric, Residual, is_measured, is_theoretical, is_threshold, shipped_residuals, spread,
+    Metric, Residual, is_measured, is_theoretical, is_threshold, lesson_of, shipped_residuals, spread,
 };
 use crate::row::{Claim, Row, RowRole, ValueKind, restated};
 use crate::sample::drawn;
-use offpath_plan::residual::Widened;
+use offpath_plan::residual::{Lesson, Widened};
 use offpath_plan::side_by_side::side_by_side_with;
 use offpath_profile::{Library, Provenance, SystemRequest};
 use offpath_quantity::{Dimension, Quantity};
@@ -77,6 +77,13 @@ impl Line {
         self.sort == Some(Sort::Measured) && !is_threshold(&self.row)
     }
 
+    /// The same of a card of which nothing was fitted.
+    fn is_numeric_guess(&self) -> bool {
+        let is_number = matches!(self.row.kind, ValueKind::Measurement | ValueKind::Ratio);
+        let is_bound = self.row.published.is_none_or(Claim::is_bound);
+        self.sort == Some(Sort::Unfitted) && is_number && !is_bound && !is_threshold(&self.row)
+    }
+
     /// [`Line::covered`] of a row of any sort. A bound is not a number that may lie in an interval.
     fn lies(&self) -> Option<(bool, bool)> {
         if self.is_place() || self.row.published.is_some_and(Claim::is_bound) {
@@ -141,8 +148,7 @@ pub enum Sort {
 
 /// Whether a row runs a card of which no row fitted a number.
 fn is_of_unfitted_card(row: &Row) -> bool {
-    let is_measured = |plain: &Plain| FITTED.contains(&plain.device.as_str());
-    row.experiment.as_ref().is_some_and(|one| !one.parts().any(|part| is_measured(&part.plain)))
+    lesson_of(row) == Lesson::OfGuessedCards
 }
 
 impl Sort {
@@ -255,7 +261,8 @@ impl Beside {
         let errors = answered.iter().filter_map(|(line, error)| {
             let (row, kind) = (line.row.id.clone(), Metric::of(&line.row)?);
             let log_error = (1.0 + error).ln();
-            log_error.is_finite().then_some(Residual { row, kind, log_error })
+            let card = line.row.experiment.as_ref()?.plain.device.clone();
+            log_error.is_finite().then_some(Residual { row, card, kind, log_error })
         });
         let errors: Vec<Residual> = errors.collect();
         // By how far an error of the other's lies from what was published, and how far its interval reaches.
@@ -369,6 +376,12 @@ pub struct Summary {
     pub exact: Count,
     /// Predictions of cards of which nothing was fitted.
     pub unfitted: Count,
+    /// Those of them that are measured numbers, within their tolerance.
+    pub unfitted_measured: Count,
+    /// Those inside their 80% interval, which is made of the errors of the others.
+    pub covered_unfitted: Count,
+    /// Those inside their 95% interval.
+    pub covered_unfitted_wide: Count,
     /// Rows of such cards that decided a number, say again what did, or could not fail.
     pub unfitted_restated: Count,
     /// Numbers that the profiles hold.
@@ -450,9 +463,6 @@ pub struct Uncertain {
     /// Its upper end.
     pub high: Quantity,
 }
-
-/// The devices that have fitted numbers.
-const FITTED: [&str; 2] = ["bluefield2", "connectx6"];
 
 /// The devices whose numbers the rows rest on, with the testbeds they were measured in.
 pub(crate) const MEASURED: [(&str, Option<&str>); 4] = [
@@ -550,9 +560,10 @@ impl<'u> Benches<'u> {
             // No error of a model makes a rate greater than what links carry of the payload alone.
             let most = links.as_ref().filter(|_| is_rate(experiment.plain.measure) && !is_ratio(&row.unit));
             let most = most.and_then(|links| verdict.statistic.of(&links.points)).unwrap_or(f64::INFINITY);
-            // What is predicted of a card that was only guessed at has no interval: only the fitted cards' numbers are drawn.
+            // Only the fitted cards' numbers are drawn: the interval of what is predicted of a card that was only guessed at is
+            // made of the errors of its like alone.
             let is_guessed = is_of_unfitted_card(row);
-            let widened = !is_guessed && is_measured(row, rows);
+            let widened = is_measured(row, rows);
             line.widened = widened;
             let mut drawn = vec![verdict.predicted];
             if !is_guessed && is_moved(row, experiment) {
@@ -576,7 +587,9 @@ impl<'u> Benches<'u> {
                 }
             }
             if has_model && row.published.is_some_and(|claim| !claim.is_bound()) {
-                line.null_links = links.and_then(|links| judge(row, &links)).map(|verdict| verdict.error);
+                // A part that no link carries has no answer: nothing over nothing is no number.
+                let error = links.and_then(|links| judge(row, &links)).map(|verdict| verdict.error);
+                line.null_links = error.filter(|error| !error.is_nan());
             }
         }
         line.outcome = Some(outcome);
@@ -637,9 +650,11 @@ pub fn residuals(lines: &[Line]) -> Vec<Residual> {
         let verdict = line.verdict.as_ref()?;
         let kind = Metric::of(&line.row)?;
         let log_error = (1.0 + verdict.error).ln();
-        log_error.is_finite().then(|| Residual { row: line.row.id.clone(), kind, log_error })
+        let card = line.row.experiment.as_ref()?.plain.device.clone();
+        log_error.is_finite().then(|| Residual { row: line.row.id.clone(), card, kind, log_error })
     };
-    lines.iter().filter(|line| line.is_numeric()).filter_map(error).collect()
+    let is_told = |line: &&Line| line.is_numeric() || line.is_numeric_guess();
+    lines.iter().filter(is_told).filter_map(error).collect()
 }
 
 /// Whether a row's prediction follows from numbers with intervals: theoretical rows are exact, and
@@ -860,6 +875,11 @@ pub fn summary(lines: &[Line]) -> Summary {
         if line.sort == Some(Sort::Fitted) {
             summary.covered_fitted.count(narrow);
             summary.fitted_with_interval += usize::from(lies.is_some());
+        }
+        if line.is_numeric_guess() {
+            summary.unfitted_measured.count(within);
+            summary.covered_unfitted.count(narrow);
+            summary.covered_unfitted_wide.count(wide);
         }
         if line.sort == Some(Sort::Measured) {
             summary.covered.count(narrow);

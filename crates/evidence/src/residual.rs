@@ -5,10 +5,10 @@
 //! [`FEWEST`] of a kind are left, those of all kinds stand in for them. As in conformal prediction one
 //! more error is counted than was seen; it is taken as the largest.
 
-use crate::experiment::{Compare, Measure};
+use crate::experiment::{Compare, Experiment, Measure};
 use crate::row::{Row, RowRole, ValueKind, restated};
 pub use offpath_plan::residual::FEWEST;
-use offpath_plan::residual::{self, sizes_of};
+use offpath_plan::residual::{self, CARDS, Lesson, sizes_of};
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use std::fmt::Write as _;
@@ -77,6 +77,8 @@ impl Metric {
 pub struct Residual {
     /// The row.
     pub row: String,
+    /// The card that it was predicted for.
+    pub card: String,
     /// What it measures.
     pub kind: Metric,
     /// Natural logarithm of predicted over published; of a change in percent, of the ratios meant.
@@ -90,7 +92,7 @@ pub struct Residual {
 pub fn shipped_residuals() -> Result<Vec<Residual>, serde::de::value::Error> {
     let read = |one: &residual::Error| {
         let kind = Metric::deserialize(one.kind.as_str().into_deserializer())?;
-        Ok(Residual { row: one.row.clone(), kind, log_error: one.log_error })
+        Ok(Residual { row: one.row.clone(), card: one.card.clone(), kind, log_error: one.log_error })
     };
     residual::shipped().iter().map(read).collect()
 }
@@ -126,6 +128,15 @@ pub fn err_together(one: &Row, other: &Row) -> bool {
     one.id == other.id || names(one, other) || names(other, one)
 }
 
+/// For which cards the errors speak that a prediction of a row is widened by.
+pub fn lesson_of(row: &Row) -> Lesson {
+    let is_fitted = |one: &Experiment| one.parts().any(|part| CARDS.contains(&part.plain.device.as_str()));
+    match row.experiment.as_ref().is_none_or(is_fitted) {
+        true => Lesson::OfFittedCards,
+        false => Lesson::OfGuessedCards,
+    }
+}
+
 /// The sizes of the log-errors that widen a prediction of `row`, sorted, its own and those of rows that err with it
 /// left out. Every error counts with both signs.
 pub fn spread(residuals: &[Residual], row: &Row, rows: &[Row]) -> Vec<f64> {
@@ -133,7 +144,8 @@ pub fn spread(residuals: &[Residual], row: &Row, rows: &[Row]) -> Vec<f64> {
         one.row == row.id || rows.iter().any(|other| other.id == one.row && err_together(row, other))
     };
     let kind = Metric::of(row);
-    let left = residuals.iter().filter(|one| !with(one));
+    let lesson = lesson_of(row);
+    let left = residuals.iter().filter(|one| !with(one) && lesson.takes(&one.card));
     sizes_of(left.map(|one| (Some(one.kind) == kind, one.log_error)))
 }
 
@@ -148,8 +160,9 @@ pub fn written(residuals: &[Residual], missed: &[String]) -> String {
     for one in residuals {
         let _ = write!(
             text,
-            "\n[[residual]]\nrow = \"{}\"\nkind = \"{}\"\nlog_error = {:.4}\n",
+            "\n[[residual]]\nrow = \"{}\"\ncard = \"{}\"\nkind = \"{}\"\nlog_error = {:.4}\n",
             one.row,
+            one.card,
             one.kind.name(),
             // A rounded -0 would be another text than 0.
             (one.log_error * 1e4).round() / 1e4 + 0.0

@@ -2248,7 +2248,30 @@ fn intervals_of_another_card_are_said_to_be_borrowed() {
     fs::write(&card, text.replace("name = \"bluefield2\"", "name = \"mycard\"")).expect("it is written");
     let said = wide_answer(&["plan", STORE, "--device", card.to_str().expect("a name in UTF-8")]);
     assert!(said.contains("nothing is fitted to published rows about mycard"), "{said}");
-    assert!(!wide_answer(&["plan", STORE]).contains("no published row"));
+    assert!(!wide_answer(&["plan", STORE]).contains("nothing is fitted to published rows"));
+}
+
+/// What a design marks as assumed is a guess, and said to be one: nobody's estimate, and none of the profile's numbers.
+#[test]
+fn what_a_design_assumes_is_said_to_be_assumed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("own.toml");
+    let page = |more: &str| {
+        let text = format!(
+            "[design]\nname = \"own\"\ndevice = \"bluefield2\"\nobjective = \"most-throughput\"\n\
+             rank_by = \"throughput\"\n[[alternative]]\nname = \"a\"\nrequest = [{{ send = \"client-soc\", bytes = \"64 B\" }}, \
+             {{ compute = \"soc\", time = {{ value = \"180 ns\", low = \"150 ns\", high = \"220 ns\", provenance = \
+             \"assumed\" }} }}, {more}{{ send = \"soc-client\", bytes = \"64 B\" }}]\n"
+        );
+        fs::write(&file, text).expect("it is written");
+        wide_answer(&["plan", file.to_str().expect("a UTF-8 path")])
+    };
+    let assumed = page("");
+    let said = "(alternative.a.request.2.time, which the design assumes, decides ";
+    assert!(assumed.contains(said) && !assumed.contains("nothing here moves with it"), "{assumed}");
+    let both = page("{ compute = \"soc\", time = \"150 ns\" }, ");
+    assert!(both.contains("(alternative.a.request.3.time; your estimates decide "), "{both}");
+    assert!(!both.contains("guesses of the profile"), "{both}");
 }
 
 /// What nothing published is about is named, and atomics only where there is one.

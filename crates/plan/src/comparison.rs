@@ -11,7 +11,7 @@ use crate::confidence::{Mechanism, Ranged};
 use crate::design::{Changes, Design, Objective, set_number};
 use crate::factor::{Base, Factor, factors_of};
 use crate::planner::{PlanError, Ready, Setting, prepare_any, prepare_named};
-use crate::residual::{FigureKind, Widened, sizes};
+use crate::residual::{FigureKind, Lesson, Widened};
 use crate::rests::{Basis, MovedFigures, least_on};
 use crate::sample::{DRAWS, Drawn, JointSample, MechanismSample, strata};
 use crate::side_by_side::side_by_side;
@@ -614,6 +614,8 @@ struct AtValue {
 /// The joint sample of all devices, and each at the ends of each number.
 struct Joint {
     objective: Objective,
+    /// By device, for which cards errors speak there.
+    lessons: Vec<Lesson>,
     /// By device, at the numbers as they are.
     point: Vec<Figures>,
     /// By device, the shares of the mix that spares the host most.
@@ -762,7 +764,9 @@ impl Joint {
             }),
         };
         let objective = lean[0].design.objective;
-        Ok(Joint { objective, point, sparing, draws, moved, at_values })
+        let lessons =
+            lean.iter().map(|one| Lesson::of(one.ready.iter().map(|one| one.router.system()))).collect();
+        Ok(Joint { objective, lessons, point, sparing, draws, moved, at_values })
     }
 
     /// Whether a worth is the better one, and by which ratio.
@@ -786,7 +790,7 @@ impl Joint {
     fn ranged(&self, index: usize, kind: FigureKind, figure: impl Fn(&Figures) -> f64) -> Ranged {
         let drawn = self.draws.iter().filter_map(|draw| draw[index].as_ref()).map(&figure);
         let sample = drawn.filter(|value| value.is_finite()).map(|value| (value, f64::INFINITY)).collect();
-        Ranged::of(figure(&self.point[index]), &Widened::new(sample, &sizes(kind)))
+        Ranged::of(figure(&self.point[index]), &Widened::new(sample, &self.lessons[index].sizes(kind)))
     }
 
     fn contest(&self, index: usize, runner: Runner, checked: CheckedPlan) -> Contest {
@@ -833,8 +837,8 @@ impl Joint {
 
     /// What past predictions of ratios were wrong by, as a factor for each draw of a device. That beside which the others
     /// are told has none.
-    fn errors(&self, seed: Seed, name: &str) -> Vec<f64> {
-        let error = Widened::new(vec![(1.0, f64::INFINITY)], &sizes(self.kind()));
+    fn errors(&self, lesson: Lesson, seed: Seed, name: &str) -> Vec<f64> {
+        let error = Widened::new(vec![(1.0, f64::INFINITY)], &lesson.sizes(self.kind()));
         strata(seed, &format!("error of {name}")).into_iter().map(|at| error.quantile(at)).collect()
     }
 
@@ -860,10 +864,15 @@ impl Joint {
                 .filter(|_| at.len() > plain.len())
                 .or_else(|| best_of(&mut (0..at.len()).filter(|one| Some(*one) != best))),
         };
+        // A ratio is known no better than either side of it.
+        let lesson = |index: usize| match reference.map(|reference| self.lessons[reference]) {
+            Some(Lesson::OfGuessedCards) => Lesson::OfGuessedCards,
+            _ => self.lessons[index],
+        };
         let errors: Vec<Vec<f64>> = (0..at.len())
             .map(|index| match Some(index) == reference {
                 true => vec![1.0; DRAWS],
-                false => self.errors(ask.seed, &contenders[at[index]].name),
+                false => self.errors(lesson(index), ask.seed, &contenders[at[index]].name),
             })
             .collect();
         // What two devices have exactly alike rests on the same numbers of the same station, so that an error of it is one.
@@ -996,9 +1005,11 @@ impl Joint {
             self.draws.iter().enumerate().filter_map(|(draw, seen)| Some((draw, seen[index]?, seen[other]?)))
         };
         // Each has an error of its own.
-        let error = Widened::new(vec![(1.0, f64::INFINITY)], &sizes(FigureKind::Throughput));
-        let errors = |index: usize| {
-            strata(seed, &format!("error of the host's time on {}", contenders[at[index]].name))
+        let errors = |index: usize| -> Vec<f64> {
+            let sizes = self.lessons[index].sizes(FigureKind::Throughput);
+            let error = Widened::new(vec![(1.0, f64::INFINITY)], &sizes);
+            let places = strata(seed, &format!("error of the host's time on {}", contenders[at[index]].name));
+            places.into_iter().map(|at| error.quantile(at)).collect()
         };
         let (of_own, of_other) = (errors(index), errors(other));
         let freed = both().map(|(draw, own, other)| {
@@ -1006,7 +1017,7 @@ impl Joint {
             if (own.host_cores - other.host_cores).abs() <= 1e-6 * other.host_cores {
                 return 0.0;
             }
-            other.host_cores * error.quantile(of_other[draw]) - own.host_cores * error.quantile(of_own[draw])
+            other.host_cores * of_other[draw] - own.host_cores * of_own[draw]
         });
         let freed = freed.filter(|cores| cores.is_finite()).map(|cores| (cores, f64::INFINITY)).collect();
         let value = self.point[other].host_cores - self.point[index].host_cores;

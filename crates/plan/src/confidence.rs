@@ -9,7 +9,7 @@ use crate::design::{Design, Objective};
 use crate::factor::{Base, Factor};
 use crate::planner::{PlanError, Ready};
 use crate::program::Fold;
-use crate::residual::{FigureKind, Widened, sizes};
+use crate::residual::{FigureKind, Lesson, Widened};
 use crate::rests::{Basis, MovedFigures, Rest, basis_of, least_on};
 use crate::sample::{DRAWS, Drawn, JointSample, MechanismSample};
 use crate::side_by_side::side_by_side;
@@ -324,9 +324,9 @@ struct DrawnFigures {
 }
 
 impl DrawnFigures {
-    fn of(point: Figures, draws: Vec<(bool, Option<Figures>)>) -> DrawnFigures {
+    fn of(point: Figures, draws: Vec<(bool, Option<Figures>)>, lesson: Lesson) -> DrawnFigures {
         let errors = [FigureKind::Throughput, FigureKind::Latency, FigureKind::ThroughputRatio]
-            .map(|kind| (kind, sizes(kind)));
+            .map(|kind| (kind, lesson.sizes(kind)));
         DrawnFigures { point, draws, errors }
     }
 
@@ -428,7 +428,8 @@ pub(crate) fn confidence(
     let is_set = |factor: &Factor| !design.sets(&factor.id);
     let moved = MovedFigures::look(base.factors(), is_set, |moves| printed.at(&base, moves))?;
     let draws = draws(&base, open, seed, &printed)?;
-    let drawn = DrawnFigures::of(printed.point(&base, folds, seen), draws);
+    let lesson = Lesson::of(ready.iter().map(|one| one.router.system()));
+    let drawn = DrawnFigures::of(printed.point(&base, folds, seen), draws, lesson);
     let point = &drawn.point;
 
     let doubted = |name: &str| doubt.is_some_and(|doubt| doubt.shares.iter().any(|(taken, _)| taken == name));

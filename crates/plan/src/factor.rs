@@ -74,6 +74,9 @@ pub struct Factor {
     pub note: String,
     /// The names that it has in each system; none has an estimate of the design.
     names: Vec<Vec<String>>,
+    /// The station whose work it says, where the user writes it in a step and gives it neither a name nor an interval. Who
+    /// guesses several such numbers of one processor is wrong about all of them alike.
+    pub(crate) guessed_of: Option<String>,
 }
 
 impl Factor {
@@ -202,7 +205,18 @@ impl<'a> Base<'a> {
         };
         let is_open = |one: &&Estimate| one.low.is_some() || guessed(one);
         let open = self.design.estimates().iter().filter(is_open);
+        let station_of = |one: &Estimate| {
+            let is_unnamed = one.id.starts_with("alternative.") && one.low.is_none();
+            let works = self.added.iter().flat_map(|fold| &fold.estimated);
+            let stations = works.filter(|(_, estimates)| estimates.contains_key(&one.id));
+            let stations: BTreeSet<&String> = stations.map(|(station, _)| station).collect();
+            match stations.into_iter().collect::<Vec<_>>()[..] {
+                [only] if is_unnamed && one.value.dimension() != Dimension::Ratio => Some(only.clone()),
+                _ => None,
+            }
+        };
         factors.extend(open.map(|one| Factor {
+            guessed_of: station_of(one),
             id: one.id.to_string(),
             value: one.value,
             interval: one.low.zip(one.high),
@@ -305,6 +319,7 @@ pub(crate) fn factors_of(systems: &[&Router]) -> Vec<Factor> {
                 rows: rows.clone(),
                 note: note.clone(),
                 names: vec![Vec::new(); systems.len()],
+                guessed_of: None,
             });
             factor.names[index].push(name.clone());
         }

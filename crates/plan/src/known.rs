@@ -2,7 +2,7 @@
 
 use crate::confidence::Ranged;
 use crate::factor::{Factor, factors_of};
-use crate::residual::{FigureKind, Widened, sizes};
+use crate::residual::{FigureKind, Lesson, Widened};
 use crate::rests::{Basis, MovedFigures, Rest, least_on};
 use crate::sample::{DRAWS, JointSample};
 use crate::side_by_side::side_by_side;
@@ -133,7 +133,8 @@ pub fn known(router: &Router, operations: &[PathOperation], seed: Seed) -> Resul
     let sample = JointSample::new(moved.factors().to_vec(), seed, |factor| factor.id.clone());
     let draws: Vec<Vec<Cost>> =
         side_by_side(DRAWS, |draw| at(&sample.at(draw))).into_iter().flatten().collect();
-    let (of_rates, of_latencies) = (sizes(FigureKind::Throughput), sizes(FigureKind::Latency));
+    let lesson = Lesson::of([router.system()]);
+    let (of_rates, of_latencies) = (lesson.sizes(FigureKind::Throughput), lesson.sizes(FigureKind::Latency));
     Ok(operations
         .iter()
         .enumerate()

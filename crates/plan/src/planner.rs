@@ -115,7 +115,7 @@ pub struct Recommendation {
     pub best_sets: Vec<(Vec<String>, f64)>,
     /// Of each share of the best mix, in the order of the alternatives, its intervals.
     pub shares: Vec<(String, Ranged)>,
-    /// The best mix over each alternative on another device, such as a plain NIC.
+    /// The best mix over each alternative alone, on the card or on another device such as a plain NIC.
     pub over: Vec<Over>,
     /// In which share of the draws the stations carry the load that was asked for.
     pub carried_in: f64,
@@ -126,13 +126,13 @@ pub struct Recommendation {
     pub is_widened: bool,
 }
 
-/// The best mix beside an alternative that runs on another device.
+/// The best mix beside an alternative alone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Over {
     /// The alternative.
     pub name: String,
-    /// The device that it runs on.
-    pub device: String,
+    /// The device that it runs on, where that is another than the design's.
+    pub device: Option<String>,
     /// Whether that is a NIC without processors of its own.
     pub is_plain: bool,
     /// The mix's rate over the alternative's.
@@ -526,10 +526,10 @@ pub(crate) fn plan_doubted(
             over: ready
                 .iter()
                 .zip(&sure.over)
-                .filter_map(|(one, (ratio, faster_in))| {
-                    let (name, device) = (one.alternative.name.clone(), one.alternative.device.clone()?);
+                .map(|(one, (ratio, faster_in))| {
+                    let (name, device) = (one.alternative.name.clone(), one.alternative.device.clone());
                     let is_plain = one.router.system().mode == "nic";
-                    Some(Over { name, device, is_plain, ratio: *ratio, faster_in: *faster_in })
+                    Over { name, device, is_plain, ratio: *ratio, faster_in: *faster_in }
                 })
                 .collect(),
             carried_in: sure.carried,

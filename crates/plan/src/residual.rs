@@ -1,8 +1,10 @@
 //! What past predictions were wrong by, which no number of a profile stands for.
 //!
 //! `evidence/residuals.toml` holds the log-error of every prediction of a measured number that restates no
-//! fitted row. An interval of a plan is that of the joint sample, each draw widened by the errors of its
-//! kind with both signs. One more error is counted than was seen, as large as the largest.
+//! fitted row, with the card that it was for. An interval of a plan is that of the joint sample, each draw widened by the
+//! errors of its kind with both signs. One more error is counted than was seen, as large as the largest. What predictions
+//! of cards were wrong by to which rows are fitted says nothing of a card to which none is: such a card has the errors of
+//! its like.
 //!
 //! A dozen errors lie apart, and a quantile of a sample that they move would jump from one to the next: whoever knows
 //! less could be told more. So they are taken for what they are drawn from, of which nothing is said but that smaller
@@ -10,7 +12,9 @@
 //! distribution). Then no sample that reaches farther gives a narrower interval (the inequality of Anderson, 1955).
 
 use crate::sample::quantile;
+use offpath_profile::{Provenance, System};
 use serde::Deserialize;
+use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 /// What a figure is: errors of one kind say what to expect of the next.
@@ -47,14 +51,58 @@ struct File {
 pub struct Error {
     /// The evidence row that was predicted.
     pub row: String,
+    /// The card that it was predicted for.
+    pub card: String,
     /// What it measures.
     pub kind: String,
     /// Natural logarithm of predicted over published.
     pub log_error: f64,
 }
 
-/// The cards that the predictions were for.
+/// The cards to which published rows are fitted.
 pub const CARDS: [&str; 2] = ["bluefield2", "connectx6"];
+
+/// For which cards errors of predictions speak.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lesson {
+    /// Those of which something was fitted or measured.
+    #[default]
+    OfFittedCards,
+    /// Those of which every cost is a guess.
+    OfGuessedCards,
+}
+
+impl Lesson {
+    /// What speaks for all of some systems together.
+    pub fn of<'s>(systems: impl IntoIterator<Item = &'s System>) -> Lesson {
+        let is_known = |system: &System| {
+            let mut numbers = system.numbers.values();
+            CARDS.contains(&system.device.as_str())
+                || numbers.any(|number| number.provenance == Provenance::MeasuredHere)
+        };
+        match systems.into_iter().all(is_known) {
+            true => Lesson::OfFittedCards,
+            false => Lesson::OfGuessedCards,
+        }
+    }
+
+    /// Whether errors of predictions for a card are its.
+    pub fn takes(self, card: &str) -> bool {
+        CARDS.contains(&card) == (self == Lesson::OfFittedCards)
+    }
+
+    /// The cards that its errors are of.
+    pub fn cards(self) -> Vec<&'static str> {
+        let cards = shipped().iter().map(|one| one.card.as_str()).filter(|card| self.takes(card));
+        cards.collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// The sizes of its log-errors of a kind, sorted, the largest counted once more.
+    pub fn sizes(self, figure: FigureKind) -> Vec<f64> {
+        let own = shipped().iter().filter(|one| self.takes(&one.card));
+        sizes_of(own.map(|one| (one.kind == figure.kind(), one.log_error)))
+    }
+}
 
 /// Errors of one kind that have to be there before they speak for it alone; with fewer, those of all kinds
 /// stand in for them.
@@ -76,11 +124,6 @@ fn file() -> &'static File {
         let text = include_str!("../../../evidence/residuals.toml");
         toml::from_str(text).expect("the shipped errors are in order; a test reads them")
     })
-}
-
-/// The sizes of the log-errors of a kind, sorted, the largest counted once more.
-pub fn sizes(figure: FigureKind) -> Vec<f64> {
-    sizes_of(shipped().iter().map(|one| (one.kind == figure.kind(), one.log_error)))
 }
 
 /// The sizes of those of the log-errors that are of the kind in question, sorted, the largest counted once
@@ -180,12 +223,16 @@ mod tests {
     #[test]
     fn every_kind_has_errors_and_its_largest_counts_twice() {
         for figure in [FigureKind::Throughput, FigureKind::Latency, FigureKind::ThroughputRatio] {
-            let sizes = sizes(figure);
-            let own = shipped().iter().filter(|one| one.kind == figure.kind()).count();
-            let taken = if own < FEWEST { shipped().len() } else { own };
-            assert_eq!(sizes.len(), taken + 1, "{figure:?}: {sizes:?}");
-            assert!(sizes.windows(2).all(|pair| pair[0] <= pair[1]));
-            assert_eq!(sizes[sizes.len() - 1], sizes[sizes.len() - 2]);
+            for lesson in [Lesson::OfFittedCards, Lesson::OfGuessedCards] {
+                let sizes = lesson.sizes(figure);
+                let all = || shipped().iter().filter(|one| lesson.takes(&one.card));
+                let own = all().filter(|one| one.kind == figure.kind()).count();
+                let taken = if own < FEWEST { all().count() } else { own };
+                assert!(taken > 5, "{lesson:?} {figure:?}");
+                assert_eq!(sizes.len(), taken + 1, "{figure:?}: {sizes:?}");
+                assert!(sizes.windows(2).all(|pair| pair[0] <= pair[1]));
+                assert_eq!(sizes[sizes.len() - 1], sizes[sizes.len() - 2]);
+            }
         }
     }
 
@@ -233,7 +280,7 @@ mod tests {
     /// Whoever knows less is not told more: a sample that reaches farther gives no narrower interval.
     #[test]
     fn a_wider_sample_gives_no_narrower_interval() {
-        for errors in [sizes(FigureKind::Throughput), vec![0.3, 0.31, 0.32, 0.32]] {
+        for errors in [Lesson::OfFittedCards.sizes(FigureKind::Throughput), vec![0.3, 0.31, 0.32, 0.32]] {
             let reach = |half: f64| {
                 let draw = |draw: i32| ((half * (f64::from(draw) / 127.5 - 1.0)).exp(), FREE);
                 let wide = Widened::new((0..256).map(draw).collect(), &errors);

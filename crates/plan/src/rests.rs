@@ -17,7 +17,8 @@ pub enum Basis {
     Predicted,
     /// A guess moves it by more than 1%, or a number that is known as a range by more than 5%.
     Weak,
-    /// It rests, by a tenth or more, on times that the user's design or settings state.
+    /// It rests on what the user's design or settings state: by a tenth or more, or one of these numbers moves it by more
+    /// than 1%.
     YourEstimate,
     /// Guesses decide it by half or more, or no evidence speaks of what it does at all: only the order of
     /// alternatives may be read from it.
@@ -373,11 +374,11 @@ fn counts(rests: &[Rest], known: &dyn Fn(&Rest) -> bool) -> bool {
 /// set never makes one better known than the number that it replaces does.
 pub fn estimate(rests: &[Rest]) -> Option<&Rest> {
     let is_yours = |rest: &Rest| rest.origin.is_of_user();
-    let yours = || rests.iter().filter(|rest| is_yours(rest));
     if estimated(rests) >= ESTIMATED && counts(rests, &is_yours) {
-        return yours().next();
+        return rests.iter().find(|rest| rest.origin == Origin::Yours);
     }
-    let most = yours().rev().max_by(|a, b| a.moves.total_cmp(&b.moves));
+    let yours = rests.iter().filter(|rest| is_yours(rest));
+    let most = yours.rev().max_by(|a, b| a.moves.total_cmp(&b.moves));
     most.filter(|rest| rest.moves > MOVED_BY_GUESS)
 }
 
@@ -428,6 +429,24 @@ mod tests {
         let ends = Ends::look(factor, |at| Ok::<_, PlanError>(near(at).then_some(at))).expect("no error");
         let [low, high] = [ends.low, ends.high].map(|end| end.expect("one is near enough").0.base());
         assert!(low < value && value < high, "{low} {value} {high}");
+    }
+
+    /// What the design assumes is nobody's estimate: where the user's numbers decide enough, one of these is named.
+    #[test]
+    fn an_estimate_that_decides_is_the_users() {
+        let rest = |number: &str, origin, weight| Rest {
+            number: number.into(),
+            origin,
+            elasticity: weight,
+            weight,
+            moves: 0.1,
+            drawn: Drawn::Held,
+            own_evidence: false,
+        };
+        let assumed = rest("assumed", Origin::Assumed, 0.4);
+        let rests = [assumed.clone(), rest("yours", Origin::Yours, 0.2)];
+        assert_eq!(estimate(&rests).map(|rest| rest.number.as_str()), Some("yours"));
+        assert_eq!(estimate(&[assumed]).map(|rest| rest.number.as_str()), Some("assumed"));
     }
 
     /// The user's own numbers stand for the user. What they leave is the card's, and may be guesses.

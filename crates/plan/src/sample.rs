@@ -93,8 +93,9 @@ pub(crate) fn looked_at(factor: &Factor) -> [Quantity; 2] {
             [(base * STEP_OF_GUESS).ceil().max(base + 1.0), (base / STEP_OF_GUESS).floor()]
         }
         Dimension::Count => [base + 1.0, base - 1.0],
-        // A flag is 0 or 1, and who doubts one looks at the other. One of 0 that was measured is taken as it is.
-        Dimension::Ratio if base == 1.0 => [base / STEP, 0.0],
+        // A flag is 0 or 1, and who doubts one looks at the other. One that was measured is taken as it is; a share of 1, which
+        // may be less, is no flag.
+        Dimension::Ratio if base == 1.0 => [base / STEP, if is_doubted { 0.0 } else { base }],
         Dimension::Ratio if base == 0.0 => [if is_doubted { 1.0 } else { 0.0 }, 0.0],
         _ if is_doubted => [base * STEP_OF_GUESS, base / STEP_OF_GUESS],
         _ => [base * STEP, base / STEP],
@@ -117,7 +118,7 @@ pub(crate) struct JointSample {
 
 impl JointSample {
     /// Of those of `factors` that are drawn. Numbers that `name` gives one name lie at the same place in every draw, whatever
-    /// system they are of.
+    /// system they are of, and so do the user's guesses of one processor's work.
     pub fn new(
         factors: impl IntoIterator<Item = Factor>,
         seed: Seed,
@@ -125,7 +126,15 @@ impl JointSample {
     ) -> JointSample {
         let drawn = factors.into_iter().filter(|factor| Drawn::of(factor) != Drawn::Held);
         let placed = drawn.map(|factor| {
-            let places = strata(seed, &name(&factor));
+            let Some(station) = &factor.guessed_of else {
+                let places = strata(seed, &name(&factor));
+                return (factor, places);
+            };
+            let mut places = strata(seed, &format!("guesses of {station}"));
+            // Who takes a time for too short takes a rate for too high.
+            if factor.value.dimension() != Dimension::Time {
+                places.iter_mut().for_each(|place| *place = 1.0 - *place);
+            }
             (factor, places)
         });
         JointSample { drawn: placed.collect() }

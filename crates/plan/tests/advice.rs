@@ -475,6 +475,18 @@ fn a_time_is_scaled_however_it_is_written() {
     }
 }
 
+/// A remedy states how long the work takes on the other processor, and at one end that may be more than a step may take:
+/// then it is no remedy, and the design as given is as good as it was.
+#[test]
+fn a_remedy_that_is_no_design_at_one_end_is_left_out() {
+    let steps = r#"{ send = "client-host", bytes = "64 B" }, { compute = "host", time = "1 us to 30 s" },
+                   { send = "host-client", bytes = "16 B" }"#;
+    let found = advised(&one("bluefield2", "", steps), Depth::Promising);
+    let silent: Vec<&str> =
+        found.silent.iter().flat_map(|rule| rule.reasons.iter().map(String::as_str)).collect();
+    assert!(silent.iter().any(|why| why.contains("longer than 60 s")), "{silent:?}");
+}
+
 /// Where a gain hangs on a mechanism that the evidence leaves open, it is told what the other gives.
 #[test]
 fn a_gain_is_told_under_each_open_mechanism() {

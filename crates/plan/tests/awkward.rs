@@ -399,3 +399,36 @@ fn alternatives_are_compared_by_what_each_carries_alone() {
     assert!(settled.has_settled() && settled.gap.is_none(), "{:?}", settled.gap);
     assert_eq!(settled.rate, rows["c"].0);
 }
+
+/// Slots fill while their holders wait for what binds, and bind nothing for that: what more of a station brings is what it
+/// brings when it is planned.
+#[test]
+fn what_binds_beside_slots_that_wait_for_it_is_worth_what_planning_with_more_of_it_shows() {
+    let text = design_text(
+        MOST,
+        &[
+            ("read", r#"{ read = "client-host", bytes = "64 B" }, { read = "client-host", bytes = "64 B" }"#),
+            (
+                "rpc",
+                r#"{ send-ud = "client-host", bytes = "64 B" }, { compute = "host", time = "2 us" },
+                   { send-ud = "host-client", bytes = "64 B" }"#,
+            ),
+        ],
+    )
+    .replace("bluefield2", "connectx6");
+    let design = parse(&text, &Changes::default());
+    let planned = |more: &[&str]| {
+        study_of(&design, &Changes::default(), &setting(&[], more)).expect("it is planned").checked.plan
+    };
+    let as_it_is = planned(&[]);
+    let reads = as_it_is.optimal.bounds.iter().find(|one| one.name == "host.inbound_reads");
+    let reads = reads.unwrap_or_else(|| panic!("{:?}", as_it_is.optimal.bounds));
+    // A tenth more of the 135 M/s that the profile has.
+    let more = planned(&["host.inbound_read_rate=148.5M/s"]);
+    let shown = more.optimal.rate.value / as_it_is.optimal.rate.value - 1.0;
+    assert!(shown > 0.05, "{shown}");
+    near("10% more", reads.gain_percent.expect("it has a price") / 100.0, shown, 0.1);
+    let slots = |name: &str| name.contains("inflight_slots");
+    assert!(as_it_is.optimal.bounds.iter().all(|one| !slots(&one.name)), "{:?}", as_it_is.optimal.bounds);
+    assert!(as_it_is.recommendation.rests_on.iter().all(|one| !slots(&one.number)));
+}

@@ -251,6 +251,28 @@ fn one_guess_lowers_exactly_what_it_moves() {
     assert!(lowered >= 2 && untouched >= 10, "{lowered} lowered, {untouched} untouched");
 }
 
+/// A flag that was measured is taken as it is: what binds beside guesses is known no better for it.
+#[test]
+fn a_measured_flag_lifts_no_basis() {
+    let flag = Library::builtin().load(&SystemRequest { device: "bluefield3", ..SystemRequest::default() });
+    let flag = flag.expect("it loads").numbers["soc.ddio"].clone();
+    assert_eq!(
+        (flag.value.base(), flag.provenance),
+        (1.0, Provenance::Measured),
+        "it is a measured flag that is set"
+    );
+    // One client's WRITEs to eight records, which without DDIO would wait for banks.
+    let design = "[design]\nname = \"own\"\ndevice = \"bluefield3\"\ntestbed = \"rack\"\nset = [\"client.count=1\"]\n\
+                  objective = \"most-throughput\"\nrank_by = \"throughput\"\n[workload]\nycsb = \"../../workloads/workloada\"\n\
+                  set = { recordcount = 8, requestdistribution = \"uniform\", fieldcount = 1, fieldlength = 64, \
+                  readproportion = 1.0, updateproportion = 0.0 }\n[object.hot]\nentry = \"64 B\"\n[[alternative]]\n\
+                  name = \"a\"\nread = [{ write = \"client-soc\", bytes = \"64 B\", object = \"hot\" }]\n";
+    let plan = planned_on(Library::builtin(), design);
+    let one = &plan.alternatives[0];
+    assert!(one.rests_on.iter().all(|rest| rest.number != "soc.ddio"), "{:?}", one.rests_on);
+    assert_eq!(one.basis, Basis::OrderOnly, "{:?}", one.rests_on);
+}
+
 /// A flag has no interval, and is looked at as the other one that it may be.
 #[test]
 fn a_guessed_flag_is_a_guess() {

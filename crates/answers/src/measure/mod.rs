@@ -484,7 +484,13 @@ impl MeasureStamp {
         match (&self.testbed, &self.mode) {
             (Some(testbed), Some(mode)) => {
                 let (device, overlays) = (self.device.clone(), self.overlays.clone());
-                let system = SystemAnswer { device, testbed: testbed.clone(), mode: mode.clone(), overlays };
+                let system = SystemAnswer {
+                    device,
+                    testbed: testbed.clone(),
+                    mode: mode.clone(),
+                    overlays,
+                    lesson: offpath_plan::residual::Lesson::default(),
+                };
                 format!("the twin of {}", system.line())
             }
             _ => {

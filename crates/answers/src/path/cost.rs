@@ -1,18 +1,21 @@
 //! What an operation costs, computed.
 
 use super::{
-    BandAnswer, DemandAnswer, HeldAnswer, PacketsAnswer, PathAnswer, PointAnswer, RangedAnswer, RungAnswer,
-    SEED, TermAnswer,
+    BandAnswer, DemandAnswer, HeldAnswer, PacketsAnswer, PathAnswer, PointAnswer, PublishedAnswer,
+    RangedAnswer, RungAnswer, SEED, TermAnswer,
 };
 use crate::SCHEMA_VERSION;
+use crate::rows::rows;
 use crate::system::SystemAnswer;
+use offpath_evidence::Row;
 use offpath_plan::Ranged;
 use offpath_plan::check::Saturated;
 use offpath_plan::known::{Known, MovedBy, known};
 use offpath_profile::{Endpoint, Machine};
 use offpath_quantity::{Bytes, Time};
 use offpath_route::{
-    AddressSpread, Carrier, Demand, Path, PathOperation, RouteError, Router, StationId, StationKind, Verb,
+    AddressSpread, Carrier, Demand, Path, PathOperation, Posting, RouteError, Router, StationId, StationKind,
+    Verb,
 };
 use offpath_terminal::options::{doorbells, posting_name};
 use offpath_terminal::output::round;
@@ -38,6 +41,27 @@ fn capacity(demand: &Demand, router: &Router) -> (f64, StationId) {
 
 fn gbit_per_s(mreq_per_s: f64, payload: Bytes) -> f64 {
     round(mreq_per_s * payload.get() as f64 * 8.0 / 1e3)
+}
+
+/// The published rows that measured an operation on the system as it ships.
+fn published(router: &Router, operation: &PathOperation) -> Vec<PublishedAnswer> {
+    let system = router.system();
+    let is_as_shipped = system.overlays.is_empty()
+        && operation.posting == Posting::Single
+        && operation.access == AddressSpread::UNIFORM;
+    let (path, verb) = (operation.path.to_string(), operation.verb.to_string());
+    let rows = if is_as_shipped { rows() } else { Vec::new() };
+    let measured = rows.into_iter().filter(|row| {
+        let experiment = row.experiment.as_ref().filter(|_| row.published.is_some());
+        experiment.is_some_and(|one| one.is_of(&system.device, &path, &verb, operation.payload))
+    });
+    let answer = |row: Row| PublishedAnswer {
+        published: row.published.map_or_else(String::new, |claim| format!("{claim} {}", row.unit)),
+        row: row.id,
+        source: row.source,
+        states: row.states,
+    };
+    measured.map(answer).collect()
 }
 
 impl PathAnswer {
@@ -91,6 +115,7 @@ impl PathAnswer {
                 Some(range) => range.get(),
                 None => responder(router, operation).1.memory.capacity.get(),
             },
+            published: published(router, operation),
             latency_ends: match carrier {
                 Carrier::Nic if route.ends_at_responder => {
                     "one way: the responder's program starts to handle the message"

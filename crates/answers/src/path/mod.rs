@@ -123,6 +123,9 @@ pub struct PathAnswer {
     pub posted: String,
     /// Bytes of the responder's memory that addresses are spread over.
     pub range_bytes: u64,
+    /// The published rows that measured this very operation, or a sweep that it is a place of; none where settings or
+    /// overlays change the system.
+    pub published: Vec<PublishedAnswer>,
     /// Where the latency ends; for messages it is one way.
     pub latency_ends: &'static str,
     /// Unloaded latency.
@@ -220,6 +223,20 @@ pub struct TermAnswer {
     pub station: Option<String>,
     /// How long.
     pub time_ns: f64,
+}
+
+/// A published row that measured an operation.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PublishedAnswer {
+    /// Its name.
+    pub row: String,
+    /// Where it stands.
+    pub source: String,
+    /// What was measured.
+    pub states: String,
+    /// What was published, with its unit.
+    pub published: String,
 }
 
 /// A slot that is held.

@@ -1,6 +1,6 @@
 //! What an operation costs, as a page of text.
 
-use super::{DemandAnswer, PathAnswer, PathAnswers, PathsAnswer, PointAnswer};
+use super::{DemandAnswer, PathAnswer, PathAnswers, PathsAnswer, PointAnswer, PublishedAnswer};
 use crate::sparkline::{BarScale, axis, sparkline};
 use offpath_plan::sample::DRAWS;
 use offpath_quantity::Bytes;
@@ -119,6 +119,10 @@ fn one(report: &PathAnswer, screen: &Screen) -> String {
             "Intervals: of the {} of {DRAWS} joint draws that are a system which carries this operation.\n",
             report.interval_draws,
         );
+    }
+    for one in &report.published {
+        let PublishedAnswer { row, source, states, published } = one;
+        text += &format!("Published: {published} ({row}, {source}: {states}).\n");
     }
     if let Some(said) = report.carries_less() {
         text += &format!("{said}.\n");

@@ -8,9 +8,10 @@ use crate::system::{SystemAnswer, TopologyAnswer};
 use crate::{ByName, SCHEMA_VERSION};
 use offpath_plan::advice::RULES;
 use offpath_plan::check::{Gap, Settled};
+use offpath_plan::factor::Origin;
 use offpath_plan::planner::{Bound, Over, Plan, Recommendation};
 use offpath_plan::published::{MeasuredRate, Missed, measured_rates, missed_of};
-use offpath_plan::residual::CARDS;
+use offpath_plan::residual::Lesson;
 use offpath_plan::rests::{estimate, estimated, estimated_as, guessed, moved_by_guesses};
 use offpath_plan::sample::Drawn;
 use offpath_plan::study::{Changed, Solved, Study, Sweep};
@@ -132,7 +133,7 @@ pub struct PlanAnswer {
     /// How the numbers of the systems that it runs on are known.
     pub model_parameters: ParametersAnswer,
     /// The cards that intervals were widened by errors of predictions for.
-    pub errors_learnt_on: [&'static str; 2],
+    pub errors_learnt_on: Vec<&'static str>,
     /// Published rows about the steps of this design that this version does not meet, orders and measured numbers alike:
     /// the rows about a shipped design whose alternatives are among its own, on the device that was measured.
     pub missed_rows: Vec<MissedAnswer>,
@@ -241,6 +242,13 @@ pub struct RestAnswer {
     pub moves_share: f64,
     /// Whether it follows from evidence about this very alternative.
     pub own_evidence: bool,
+}
+
+impl RestAnswer {
+    /// Whether nobody says that it is so: a number of the design that is marked as assumed, or of the profile.
+    pub(super) fn is_assumed(&self) -> bool {
+        self.provenance == Origin::Assumed.name()
+    }
 }
 
 /// A mix.
@@ -376,6 +384,8 @@ pub struct RecommendationAnswer {
     pub share_high_80: BTreeMap<String, f64>,
     /// The best mix over each alternative on another device, such as a plain NIC; empty where a load was asked for.
     pub over_other_devices: Vec<OverAnswer>,
+    /// The same over each alternative of the card alone, but the one that is all of the mix.
+    pub over_alternatives: Vec<OverAnswer>,
 }
 
 /// A set.
@@ -388,7 +398,7 @@ pub struct SetAnswer {
     pub share_of_draws: f64,
 }
 
-/// The best mix beside an alternative on another device.
+/// The best mix beside an alternative alone.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OverAnswer {
@@ -928,7 +938,7 @@ impl PlanAnswer {
                 })
                 .collect(),
             model_parameters: ParametersAnswer::of(study),
-            errors_learnt_on: CARDS,
+            errors_learnt_on: Lesson::of([&study.system]).cards(),
             missed_rows: missed_of(design, &study.system.device)
                 .into_iter()
                 .map(|one| MissedAnswer::of(one, plan))
@@ -1113,14 +1123,20 @@ impl RecommendationAnswer {
         let plan = &study.checked.plan;
         let sure: &Recommendation = &plan.recommendation;
         let ((low_80, high_80), (low_95, high_95)) = (plan.worth.range_80, plan.worth.range_95);
-        let over = |over: &Over| OverAnswer {
+        let answer = |over: &Over| OverAnswer {
             alternative: over.name.clone(),
-            device: over.device.clone(),
+            device: over.device.as_ref().unwrap_or(&study.design.device).clone(),
             plain_nic: over.is_plain,
             ratio: over.ratio.value,
             ratio_low_80: over.ratio.range_80.0,
             ratio_high_80: over.ratio.range_80.1,
             faster_in_share_of_draws: over.faster_in,
+        };
+        // At a load that is asked for, what something carries at most is nothing to compare it with.
+        let is_compared = matches!(study.design.objective, Objective::MostThroughput);
+        let compared = || sure.over.iter().filter(|one| is_compared && one.ratio.value.is_finite());
+        let over = |is_meant: &dyn Fn(&Over) -> bool| -> Vec<OverAnswer> {
+            compared().filter(|one| is_meant(one)).map(answer).collect()
         };
         RecommendationAnswer {
             basis: sure.basis.name(),
@@ -1155,11 +1171,10 @@ impl RecommendationAnswer {
                 .collect(),
             share_low_80: sure.shares.iter().map(|(name, share)| (name.clone(), share.range_80.0)).collect(),
             share_high_80: sure.shares.iter().map(|(name, share)| (name.clone(), share.range_80.1)).collect(),
-            // At a load that is asked for, the other device's most is nothing to compare it with.
-            over_other_devices: match study.design.objective {
-                Objective::MostThroughput => sure.over.iter().map(over).collect(),
-                _ => Vec::new(),
-            },
+            over_other_devices: over(&|one| one.device.is_some()),
+            over_alternatives: over(&|one| {
+                one.device.is_none() && !matches!(&plan.optimal.shares[..], [(only, _)] if *only == one.name)
+            }),
         }
     }
 }

@@ -48,10 +48,7 @@ impl RecommendationAnswer {
 fn guesses_text(share: f64, moved: f64, yours: f64) -> String {
     let share_of_guesses = share_text(share, 0);
     let decided = match yours >= 0.005 {
-        true => format!(
-            "your estimates decide {}, guesses of the profile {share_of_guesses}",
-            share_text(yours, 0)
-        ),
+        true => format!("your estimates decide {}, guesses {share_of_guesses}", share_text(yours, 0)),
         false => format!("guesses decide {share_of_guesses}"),
     };
     if share >= 0.5 && moved < 0.01 {

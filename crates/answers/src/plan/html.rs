@@ -83,7 +83,7 @@ fn answer(page: &PlanAnswer) -> Section {
                 facts.push(Fact::new(
                     format!("gain over {} alone", single.name),
                     signed(percent(optimal.throughput.rate(), single.throughput.rate()), 1),
-                    format!("{} {unit}", short(single.throughput.rate())),
+                    format!("{} {unit}{}", short(single.throughput.rate()), page.over_alone(&single.name)),
                 ));
             }
         }

@@ -155,6 +155,20 @@ impl PlanAnswer {
         mixed.max_by(|a, b| a.throughput.rate().total_cmp(&b.throughput.rate()))
     }
 
+    /// How well the gain of the best mix over an alternative alone is known.
+    pub(super) fn over_alone(&self, name: &str) -> String {
+        let over = self.recommendation.over_alternatives.iter().find(|one| one.alternative == name);
+        over.map_or_else(String::new, |over| {
+            let change = |ratio: f64| signed((ratio - 1.0) * 100.0, 1);
+            let more = over.faster_in_share_of_draws * 100.0;
+            format!(
+                " (80% interval {} to {}, more in {more:.0}% of draws widened by past errors)",
+                change(over.ratio_low_80),
+                change(over.ratio_high_80)
+            )
+        })
+    }
+
     /// The plan as a page of text.
     pub fn text(&self, screen: &Screen) -> String {
         let mut text = format!("{} on {}\n", self.design, self.system.line());
@@ -363,6 +377,8 @@ impl PlanAnswer {
             Some(_) => "; NOT CONFIRMED by the twin",
         };
         let settled = if self.twin.settled { "" } else { "; NOT SETTLED" };
+        let tie =
+            if self.optimal.unique { "" } else { "; a tie with other shares, of which this is the quickest" };
         // Draws compare means: they tell nothing of a mix that has the lowest tail.
         let best = match self.goal {
             Goal::LowestP99 => String::new(),
@@ -374,18 +390,12 @@ impl PlanAnswer {
             ),
         };
         let mut text = format!(
-            "answer: {}: {} {}{range}{tail}; basis: {}{}{best}{confirmed}{settled}\n",
+            "answer: {}: {} {}{range}{tail}{tie}; basis: {}{}{best}{confirmed}{settled}\n",
             shares_text(&self.optimal.shares),
             short(self.optimal.throughput.rate()),
             self.unit,
             sure.basis,
-            sure.estimate_by.as_ref().map_or_else(String::new, |whose| match sure.your_estimates_share {
-                decided if decided >= 0.005 => {
-                    format!(" ({whose}; your estimates decide {:.0}%)", decided * 100.0)
-                }
-                // As they are they decide nothing, at this load or at all; farther off they would.
-                _ => format!(" ({whose}; as it is nothing here moves with it)"),
-            })
+            self.whose_estimate()
         );
         if let Some((one, carried)) = self.part_above_twin() {
             text += &format!(
@@ -430,6 +440,23 @@ impl PlanAnswer {
         text
     }
 
+    /// Which number makes the mix the user's estimate, and what such numbers decide of it; nothing where it is none.
+    fn whose_estimate(&self) -> String {
+        let sure = &self.recommendation;
+        let Some(whose) = &sure.estimate_by else { return String::new() };
+        let assumed = sure.rests_on.iter().find(|rest| rest.number == *whose && rest.is_assumed());
+        match (assumed, sure.your_estimates_share) {
+            (Some(rest), _) => {
+                format!(" ({whose}, which the design assumes, decides {:.0}%)", rest.weight * 100.0)
+            }
+            (None, decided) if decided >= 0.005 => {
+                format!(" ({whose}; your estimates decide {:.0}%)", decided * 100.0)
+            }
+            // As they are they decide nothing, at this load or at all; farther off they would.
+            _ => format!(" ({whose}; as it is nothing here moves with it)"),
+        }
+    }
+
     fn mixes_text(&self, screen: &Screen) -> String {
         let rows = [&self.optimal, &self.greedy].into_iter().chain(&self.mixes).map(MixAnswer::row).collect();
         let mut text = screen.table(&["mix", self.unit, "80% interval", "latency us", "shares"], rows);
@@ -443,7 +470,12 @@ impl PlanAnswer {
                 let single = self.best_single().filter(other).map_or_else(String::new, |one| {
                     let gain = percent(optimal, one.throughput.rate());
                     let slower = if gain < 0.0 { ", which is slower" } else { "" };
-                    format!(", {} over {} alone{slower}", signed(gain, 1), one.name)
+                    format!(
+                        ", {} over {} alone{}{slower}",
+                        signed(gain, 1),
+                        one.name,
+                        self.over_alone(&one.name)
+                    )
                 });
                 let over = match gain <= -0.05 {
                     true => format!("as good as greedy to {:.1}% and quicker", -gain),

@@ -96,6 +96,12 @@ pub struct SummaryAnswer {
     pub exact: CountAnswer,
     /// Predictions of cards of which nothing was fitted: they tell what guesses are worth.
     pub unfitted: CountAnswer,
+    /// Those of them that are measured numbers, within their tolerance.
+    pub unfitted_measured: CountAnswer,
+    /// Those inside their 80% interval, which the errors of the others make.
+    pub unfitted_covered_80: CountAnswer,
+    /// Those inside their 95% interval.
+    pub unfitted_covered_95: CountAnswer,
     /// Rows of such cards that decided a number by hand, say again what did, or could not fail.
     pub unfitted_restated: CountAnswer,
     /// Numbers that the profiles hold.
@@ -215,7 +221,8 @@ pub struct RowAnswer {
     pub states: String,
     /// Unit of published, predicted, low and high: us, M/s, Gbit/s, x (a ratio), % (a change), B, cycles, packets.
     pub unit: String,
-    /// The published value that the prediction is held to; of a range the end that decides.
+    /// The published value that the prediction is held to; of a range the end that decides, and of one that holds it the
+    /// prediction itself.
     pub published: Option<f64>,
     /// The published value as it is claimed.
     pub published_as: Option<String>,
@@ -358,6 +365,9 @@ impl SummaryAnswer {
             fitted_with_interval: all.fitted_with_interval,
             exact: all.exact.into(),
             unfitted: all.unfitted.into(),
+            unfitted_measured: all.unfitted_measured.into(),
+            unfitted_covered_80: all.covered_unfitted.into(),
+            unfitted_covered_95: all.covered_unfitted_wide.into(),
             unfitted_restated: all.unfitted_restated.into(),
             configured: all.configured.into(),
             conflicts: all.conflicts,

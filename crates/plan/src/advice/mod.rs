@@ -561,7 +561,15 @@ fn best(
                 continue;
             }
         }
-        let brings = brings(bench, current, &one.tried.case, scope)?;
+        let brings = match brings(bench, current, &one.tried.case, scope) {
+            Ok(brings) => brings,
+            // What a remedy states may be more, at one end, than a design may hold: then it is none.
+            Err(error) => {
+                let reason = format!("{} is refused at one end of what it states: {error}", one.tried.remedy);
+                keep(reasons.entry(one.rule).or_default(), reason);
+                continue;
+            }
+        };
         if let Some(brings) = brings.as_ref().filter(|brings| depth == Depth::Sure && brings.may_lose()) {
             let loss = -brings.least * 100.0;
             let (rule, remedy, numbers) =

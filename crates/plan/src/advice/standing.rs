@@ -8,7 +8,7 @@ use crate::design::Objective;
 use crate::factor::{Base, Factor};
 use crate::planner::{Ready, prepare};
 use crate::program::Fold;
-use crate::residual::{FigureKind, Widened, sizes};
+use crate::residual::{FigureKind, Lesson, Widened};
 use crate::rests::{Basis, MovedFigures, Rest, least_on};
 use crate::sample::{DRAWS, JointSample};
 use crate::side_by_side::side_by_side;
@@ -108,7 +108,8 @@ pub(super) fn standing(
     let joint = JointSample::new(moved.factors().to_vec(), bench.seed, |factor| factor.id.clone());
     let draws = side_by_side(DRAWS, |draw| ratio(&joint.at(draw)));
     let sample = draws.into_iter().flatten().map(|ratio| (ratio, f64::INFINITY)).collect();
-    let sample = Widened::new(sample, &sizes(FigureKind::ThroughputRatio));
+    let lesson = Lesson::of(sides.iter().flat_map(|side| &side.ready).map(|one| one.router.system()));
+    let sample = Widened::new(sample, &lesson.sizes(FigureKind::ThroughputRatio));
     let own = |ratio: &f64| *ratio;
     let known = moved.rests(point, &own, &[]);
     let ready = || sides.iter().flat_map(|side| &side.ready);

@@ -525,6 +525,7 @@ fn holds_seen(
         return (Vec::new(), 0.0);
     }
     let share = |name: &str| shares.iter().find(|(n, _)| n == name).map_or(0.0, |(_, s)| *s);
+    let is_saturated = loaded.arrived_per_s.is_none();
     let (mut factors, mut largest) = (Vec::new(), 0.0f64);
     for station in main.router.stations() {
         let StationKind::InflightSlots(inflight_slots) = station.kind else { continue };
@@ -539,7 +540,11 @@ fn holds_seen(
         let slots = (inflight_slots * station.instances) as f64;
         let seen = busy * slots / loaded.throughput.mean;
         // Slots that are mostly idle, on the twin and as they were solved, bind nothing, however long they are held.
-        if expected > 0.0 && busy.max(expected * rate / slots) >= 0.5 {
+        let solved = expected * rate / slots;
+        // Where the twin carries what was solved for with slots to spare, they fill because their holders wait for what binds:
+        // held for that long they would seem to bind themselves, and more of what does would seem to bring nothing.
+        let is_spare = solved < 1.0 - SETTLED && loaded.throughput.mean >= rate * (1.0 - SETTLED);
+        if expected > 0.0 && !(is_spare && is_saturated) && busy.max(solved) >= 0.5 {
             let factor = seen / expected;
             if (factor - 1.0).abs() >= SETTLED {
                 largest = largest.max((factor - 1.0).abs());

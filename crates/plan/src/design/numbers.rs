@@ -83,14 +83,20 @@ impl Resolver<'_> {
                     (Ok(number), _) => Read { base: number, rests_on: Vec::new() },
                     (_, Err(error)) => {
                         let known: Vec<&str> = self.names.keys().map(String::as_str).collect();
+                        let near = offpath_profile::did_you_mean(factor, &known);
                         let known = match known.is_empty() {
                             true => ", of which there are none".to_string(),
                             false => format!(" ({})", known.join(", ")),
                         };
+                        // What begins as a name is meant as one.
+                        let message = match factor.starts_with(|first: char| first.is_alphabetic()) {
+                            true => format!("`{factor}` is no parameter of this design, and no number"),
+                            false => error.to_string(),
+                        };
                         return Err(self.error(
-                            error.to_string(),
+                            message,
                             format!(
-                                "write {dimension} as in `{}`, a name from [parameters]{known}, or a product of them",
+                                "{near}write {dimension} as in `{}`, a name from [parameters]{known}, or a product of them",
                                 dimension.example(),
                             ),
                             span,

@@ -17,6 +17,8 @@ use toml::Spanned;
 const MOST_MACHINES: u64 = 64;
 /// A message carries its alternative as 8 bits, and nobody compares more.
 const MOST_ALTERNATIVES: usize = 200;
+/// Longest name of an alternative, which tables and the line of the answer hold.
+const LONGEST_NAME: usize = 200;
 /// What a queue pair has room for unless a program asks for more ([`offpath_fabric::QueuePairOptions`]).
 const SEND_QUEUE: usize = 128;
 
@@ -91,6 +93,15 @@ impl Resolver<'_> {
                 return Err(self.error(
                     "an alternative has an empty name",
                     "name it, as in `name = \"A1\"`: answers call it so",
+                    given.name.span(),
+                ));
+            }
+            if name.len() > LONGEST_NAME || name.contains(['\n', '\r', '\t']) {
+                return Err(self.error(
+                    format!("the name of an alternative has {} B or breaks its line", name.len()),
+                    format!(
+                        "give it one of at most {LONGEST_NAME} B in one line, as tables show it; `description` holds more"
+                    ),
                     given.name.span(),
                 ));
             }
