@@ -43,8 +43,8 @@ pub(crate) fn library(system: &SystemOptions) -> Result<Library, Failure> {
 pub(crate) fn refused(error: ExperimentError) -> Failure {
     Failure::input(
         error.to_string(),
-        "the rows rest on bluefield2, connectx6, the hosts srv and cli and the testbeds rack and rack-cli; \
-         a profile of your own has to keep their names",
+        "the rows run on the devices, hosts and testbeds that ship, by the names of their components: a profile of your own in \
+         the place of one has to keep these; `offpath explain ROW` shows what a row runs on",
     )
 }
 
@@ -68,9 +68,10 @@ pub(crate) fn is_nowhere(value: f64) -> bool {
     value >= 1e300
 }
 
-/// An error, given as a share.
-pub(crate) fn error_percent(error: f64) -> String {
+/// An error, given as a share; of a row that misses without one, that it is on the bound that it has to be beyond.
+pub(crate) fn error_percent(error: f64, misses: bool) -> String {
     match 100.0 * error {
+        p if misses && p.abs() < 0.05 => "on it".to_string(),
         p if p.abs() >= 1000.0 => "far off".to_string(),
         p => signed(p, 1),
     }

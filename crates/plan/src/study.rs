@@ -1,9 +1,10 @@
 //! Everything that a plan says of a design, computed in one place: the checked plan, what a change brought,
 //! the open mechanisms, the values of a varied parameter, few clients, latency over load, advice.
 //!
-//! Every solution in it takes the same path: observed on the idle twin, solved, run under load and solved
+//! Every solution that it prints takes the same path: observed on the idle twin, solved, run under load and solved
 //! again. So a mechanism that is printed at a rate has that rate when it is planned by itself, and a change
-//! that changes nothing changes no digit.
+//! that changes nothing changes no digit. The ends of sensitivities are told by shorter windows, which tell to a percent,
+//! and take that path only where they would name another set.
 
 use crate::advice::{self, Advised, Depth, TrialBench};
 use crate::check::{

@@ -78,10 +78,14 @@ impl ExplainAnswer {
             text += &format!("; over the sweep {} to {}", figure(from), figure(to));
         }
         text + &format!(
-            ".\nError {} with a tolerance of {}%: {}.\n",
-            error_percent(error),
+            ".\nError: {}, with a tolerance of {}%: {}.\n",
+            error_percent(error, !agrees),
             figure(self.tolerance_percent),
-            if agrees { "within" } else { "it misses" }
+            match (agrees, error.abs() < 0.0005) {
+                (true, _) => "within",
+                (false, false) => "it misses",
+                (false, true) => "one place at least equals the bound that it has to be beyond, so it misses",
+            }
         )
     }
 

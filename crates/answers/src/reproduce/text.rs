@@ -282,8 +282,10 @@ impl RowAnswer {
             TableCell::Text(published),
             TableCell::Text(predicted),
             TableCell::Text(interval),
-            TableCell::Number(self.error.map_or_else(dash, error_percent)),
-            TableCell::Number(self.null_error.map_or_else(dash, error_percent)),
+            TableCell::Number(
+                self.error.map_or_else(dash, |error| error_percent(error, self.within == Some(false))),
+            ),
+            TableCell::Number(self.null_error.map_or_else(dash, |error| error_percent(error, false))),
             TableCell::Name(counts_as),
             TableCell::Name(self.standing.to_string()),
         ]

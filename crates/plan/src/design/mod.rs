@@ -379,6 +379,15 @@ impl Runs {
 
 /// The name of the best mix.
 pub(crate) const BEST: &str = "optimal";
+/// What a field that is unknown was meant to be, by the parser's words, which quote it and then all that it expects.
+fn meant(message: &str) -> String {
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    match quoted.next().filter(|_| message.starts_with("unknown field")) {
+        Some(unknown) => offpath_profile::did_you_mean(unknown, &quoted.collect::<Vec<_>>()),
+        None => String::new(),
+    }
+}
+
 /// The next step where a key or its form is wrong.
 const MORE_HELP: &str = "see `offpath new` for a commented design with every key";
 /// The name of the greedy combination.
@@ -838,7 +847,7 @@ impl Design {
             let missing = values.iter().find(|(key, _)| error.message() == format!("missing field `{key}`"));
             let help = match missing {
                 Some((key, values)) => format!("{key}: {values}; {MORE_HELP}"),
-                None => MORE_HELP.to_string(),
+                None => format!("{}{MORE_HELP}", meant(error.message())),
             };
             DesignError {
                 message: error.message().to_string(),

@@ -177,6 +177,10 @@ impl Resolver<'_> {
                 load.get_ref()
             ));
         }
+        let unused = self.file.raw.parameters.keys().filter(|name| !self.used.borrow().contains(*name));
+        warnings.extend(unused.map(|name| {
+            format!("parameter `{name}` is written nowhere, so that no value of it changes the plan")
+        }));
         let mut estimates: Vec<Estimate> = self.estimates.take().into_values().collect();
         estimates.sort_by_key(|one| one.span.start);
         let description = |workload: &Workload| {
