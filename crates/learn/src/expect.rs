@@ -192,6 +192,11 @@ impl ToolBench {
         &self.path
     }
 
+    /// The system, with one machine of each role.
+    pub fn system(&self) -> &System {
+        &self.system
+    }
+
     /// What the run of a figure would print.
     ///
     /// # Errors
