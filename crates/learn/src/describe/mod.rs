@@ -304,8 +304,8 @@ fn describe_ports(facts: &MachineFacts, ports: &[&RdmaPortFacts], description: &
             }
         }
     }
-    let in_flight = ports.iter().flat_map(|port| [&port.outstanding_reads, &port.outstanding_reads_answered]);
-    if let Some(reads) = in_flight.flatten().filter(|reads| reads.value > 0).min_by_key(|reads| reads.value) {
+    let in_flight = ports.iter().filter_map(|port| port.reads_in_flight());
+    if let Some(reads) = in_flight.min_by_key(|reads| reads.value) {
         let count = Quantity::Count(reads.value);
         let what = "READs and atomics of a queue pair";
         numbers.push(known(
