@@ -1,7 +1,7 @@
 //! Causes that a twin of the tool was run under are found from the rows that it prints, with noise and without heads.
 
 use offpath_learn::diagnose::{Cause, CauseGroup, Diagnosis, DiagnosisVerdict, LoggedFigure, diagnose};
-use offpath_learn::{RunKind, RunLength, ToolBench, ToolProgram, ToolRun};
+use offpath_learn::{PacketHeader, RunKind, RunLength, ToolBench, ToolProgram, ToolRun};
 use offpath_logs::{LogItem, LogReader, TrafficDirections};
 use offpath_profile::{Library, System, SystemRequest};
 use offpath_quantity::Bytes;
@@ -37,6 +37,12 @@ fn system(device: &str, settings: &[&str]) -> System {
     let settings = std::iter::once("network.mtu=4KiB".to_string()).chain(both).collect();
     let request = SystemRequest { device, settings, ..SystemRequest::default() };
     Library::builtin().load(&request).unwrap_or_else(|error| panic!("{error:?}"))
+}
+
+/// The same with the packets of the link layer that heads state, as a machine has them.
+fn hidden_system(device: &str, settings: &[&str]) -> System {
+    let header = PacketHeader::of_link_layer("Ethernet").expect("RoCEv2 has one");
+    header.put_into(&system(device, settings)).expect("shipped testbeds guess it")
 }
 
 /// How a tool was run, and what it got wrong about what it prints.
@@ -170,7 +176,7 @@ struct Case {
 
 /// The diagnosis of a suite that was run under a cause, by who knows nothing of it.
 fn found(case: &Case, seed: u64) -> Diagnosis {
-    let hidden = system(case.device, &[&case.known[..], &case.hidden[..]].concat());
+    let hidden = hidden_system(case.device, &[&case.known[..], &case.hidden[..]].concat());
     let bench = ToolBench::new(&hidden, case.path).expect("a path");
     let mut noise = Noise(seed);
     let texts: Vec<(String, String)> = SUITE
@@ -393,6 +399,27 @@ fn a_wrong_unit_is_told_by_the_message_rate_beside_it() {
         assert_eq!((first.cause, first.degree.as_str()), (Cause::Unit, degree), "{:?}", names(&diagnosis));
         assert!(first.evidence[0].contains("times size times message rate"), "{:?}", first.evidence);
     }
+}
+
+/// Packets are those of the link layer that a head states, and where none does those of the profile: of RoCEv2 with an MTU of
+/// 1024 B a port carries 3% less.
+#[test]
+fn the_link_layer_of_a_head_is_that_of_the_model() {
+    let known = system("connectx7", &[]);
+    let bench = ToolBench::new(&hidden_system("connectx7", &[]), "client-host").expect("a path");
+    let asked = Asked { runs: vec![|run| run.mtu = Some(Bytes::new(1024))], ..as_usual() };
+    let text = printed(&bench, "ib_write_bw", &asked, &mut Noise(5));
+    let of = |text: String| {
+        let found = diagnose(&known, "client-host", &figures(&[("a.log".to_string(), text)]), None)
+            .expect("it is compared");
+        let large: Vec<f64> = found.points.iter().rev().take(6).map(|point| point.share_as_stated).collect();
+        let is_told = found.assumed.iter().any(|assumed| assumed.contains("the logs state Ethernet"));
+        (large.iter().sum::<f64>() / large.len() as f64, is_told)
+    };
+    let (ethernet, is_told) = of(text.clone());
+    assert!((ethernet - 1.0).abs() < 0.012 && is_told, "{ethernet}");
+    let (infiniband, is_told) = of(text.replace("Ethernet", "IB"));
+    assert!(infiniband < 0.985 && !is_told, "{infiniband}");
 }
 
 /// What states that it goes one way is not half of two: of two logs that are half of what they should be, one of which goes both

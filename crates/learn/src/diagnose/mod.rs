@@ -11,6 +11,7 @@ pub use shape::{Question, RowShape};
 
 use crate::describe::{Description, OddityKind};
 use crate::expect::{ExpectError, Expected, ToolBench};
+use crate::link_layer::PacketHeader;
 use crate::run::{RunKind, RunLength, ToolProgram, ToolRun};
 use cause::variants;
 use offpath_logs::{LogFigure, TrafficDirections};
@@ -168,6 +169,21 @@ pub fn diagnose(
     machine: Option<&Description>,
 ) -> Result<Diagnosis, ExpectError> {
     let (all, mut skipped) = points::series(figures);
+    let mut assumed = Vec::new();
+    let layers = all.iter().map(|series| series.conditions.link_layer.as_deref());
+    let roce =
+        PacketHeader::of_link_layers(layers).and_then(|header| Some((header, header.put_into(system)?)));
+    let system = match &roce {
+        Some((header, changed)) => {
+            assumed.push(format!(
+                "the logs state Ethernet: {} beside the payload of a packet, as RoCEv2 over IPv4 has it, and not the {} that the \
+                 profile takes for any network",
+                header.size, system.network.packet_header
+            ));
+            changed
+        }
+        None => system,
+    };
     let healthy = Benches::new(system, path)?;
     let router = Router::new(system)?;
     let has_both = all.iter().any(|series| {
@@ -176,7 +192,6 @@ pub fn diagnose(
     let variants = variants(system, &router, path, has_both);
     let mut bench_of: Vec<Option<Benches>> = variants.iter().map(|_| None).collect();
     let mut rows: Vec<Row> = Vec::new();
-    let mut assumed = Vec::new();
     for series in &all {
         let Some((program, resolved)) = resolve(series, &healthy, &variants, &mut bench_of, system, path)
         else {
