@@ -399,6 +399,7 @@ fn bandwidth(router: &Router, run: &ToolRun, sides: &[Side<'_>], loops: &KnownLo
             window: reads,
             post,
             poll,
+            look: costs.poll_latency,
             queue_pair,
             station: station_time.max(receiving),
             latency: alone,
