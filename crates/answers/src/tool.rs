@@ -6,11 +6,20 @@ use offpath_learn::{
     CeilingKind, ExpectError, Expected, PROGRAMS, RunKind, RunLength, ToolBench, ToolProgram, ToolRun,
 };
 use offpath_logs::{LatencySpan, TrafficDirections};
-use offpath_quantity::Bytes;
+use offpath_plan::known::{BoundedFigure, KnownFigure, PayloadBound, known_figures};
+use offpath_plan::residual::FigureKind;
+use offpath_plan::sample::DRAWS;
+use offpath_profile::System;
+use offpath_quantity::{Bytes, Time};
+use offpath_route::{Path, PathOperation, Router};
 use offpath_terminal::failure::Failure;
 use offpath_terminal::options::SystemOptions;
 use offpath_terminal::output::{Screen, TableCell, short};
+use offpath_twin::Seed;
 use serde::Serialize;
+
+/// What decides the draws behind intervals.
+const SEED: u64 = 1;
 
 /// A run of a benchmark, by the options of its own. What is absent is what the program does by itself.
 #[derive(Clone, Debug, Default)]
@@ -39,6 +48,8 @@ pub struct ToolRequest {
     pub mtu: Option<Bytes>,
     /// Iterations of each queue pair.
     pub iterations: Option<u64>,
+    /// How long it runs, in place of iterations.
+    pub duration: Option<Time>,
     /// Whether both sides send.
     pub is_bidirectional: bool,
     /// Whether bandwidth is printed in 10^9 bits.
@@ -83,6 +94,8 @@ pub struct ToolAnswer {
     /// Whether the text has bandwidth in 10^9 bits.
     #[serde(skip)]
     pub in_gbits: bool,
+    /// How many of 256 joint draws are a system that carries the runs: the intervals are of these alone.
+    pub interval_draws: usize,
     /// A row for each payload.
     pub rows: Vec<ToolRowAnswer>,
 }
@@ -99,12 +112,30 @@ pub struct ToolRowAnswer {
     pub cq_moderation: u64,
     /// Bandwidth of payload in 10^9 bits; null where latency is measured.
     pub bandwidth_gbit_per_s_mean: Option<f64>,
+    /// An end of its 80% interval, from one joint sample of every number that is known as a range, widened by what past
+    /// predictions were wrong by.
+    pub bandwidth_low_80_gbit_per_s: Option<f64>,
+    /// Its upper end.
+    pub bandwidth_high_80_gbit_per_s: Option<f64>,
     /// The same in 2^20 bytes, which the program calls MB or MiB.
     pub bandwidth_mib_per_s_mean: Option<f64>,
     /// Messages.
     pub operations_per_s_mean: Option<f64>,
+    /// An end of its 80% interval, as that of the bandwidth.
+    pub operations_low_80_per_s: Option<f64>,
+    /// Its upper end.
+    pub operations_high_80_per_s: Option<f64>,
     /// The latency on idle stations, as the program defines it; null where bandwidth is measured.
     pub latency_ns_median: Option<f64>,
+    /// An end of its 80% interval, as that of the bandwidth.
+    pub latency_low_80_ns: Option<f64>,
+    /// Its upper end.
+    pub latency_high_80_ns: Option<f64>,
+    /// How well it is known; docs/confidence.md says what each means.
+    #[cfg_attr(test, schemars(extend("enum" = crate::schemas::BASES)))]
+    pub basis: &'static str,
+    /// The ranged number that moves it most; null where none does.
+    pub most_moved_by: Option<String>,
     /// What bounds the rate alone, the lowest first; empty where latency is measured.
     pub ceilings: Vec<ToolCeilingAnswer>,
 }
@@ -184,6 +215,12 @@ pub fn tool(request: &ToolRequest) -> Result<ToolAnswer, Failure> {
             "leave it out, or ask for a program that measures bandwidth",
         ));
     }
+    if request.duration.is_some() && is_latency {
+        return Err(Failure::input(
+            format!("with --duration `{}` prints the mean alone, and the median is predicted", program.name),
+            "leave it out, and compare with the median of a run of `-n` iterations",
+        ));
+    }
     let is_read = program.run(Bytes::new(8)).is_read();
     for (is_given, option, what) in [
         (request.inline.is_some() && is_read, "--inline-size", "whose requests carry no payload"),
@@ -218,7 +255,9 @@ pub fn tool(request: &ToolRequest) -> Result<ToolAnswer, Failure> {
             _ => request.iterations.unwrap_or(1),
         };
         let queue_pairs = request.qps.unwrap_or(plain.queue_pairs);
-        let tx_depth = request.tx_depth.unwrap_or(plain.tx_depth).min(each).max(1);
+        let tx_depth = request.tx_depth.unwrap_or(plain.tx_depth);
+        // Nothing is posted ahead that is never run.
+        let tx_depth = if request.duration.is_some() { tx_depth } else { tx_depth.min(each).max(1) };
         ToolRun {
             queue_pairs,
             tx_depth,
@@ -232,19 +271,21 @@ pub fn tool(request: &ToolRequest) -> Result<ToolAnswer, Failure> {
             } else {
                 TrafficDirections::One
             },
-            length: Some(RunLength::Iterations(each.saturating_mul(queue_pairs))),
+            length: Some(match request.duration {
+                Some(duration) => RunLength::Duration(duration),
+                None => RunLength::Iterations(each.saturating_mul(queue_pairs)),
+            }),
             ..plain
         }
     };
-    let mut rows = Vec::with_capacity(sizes.len());
-    let mut span = None;
-    for size in &sizes {
-        let run = run(*size);
-        let expected = bench.expect(&run).map_err(refused)?;
-        span = is_latency.then_some(expected.span);
-        rows.push(ToolRowAnswer::of(&run, &expected));
-    }
-    let first = run(sizes[0]);
+    let runs: Vec<ToolRun> = sizes.iter().map(|size| run(*size)).collect();
+    let expected: Vec<Expected> =
+        runs.iter().map(|run| bench.expect(run)).collect::<Result<_, _>>().map_err(refused)?;
+    let known = known(&bench, &request.path, &runs)?;
+    let span = is_latency.then_some(expected[0].span);
+    let rows = runs.iter().zip(&expected).zip(&known);
+    let rows = rows.map(|((run, expected), known)| ToolRowAnswer::of(run, expected, known)).collect();
+    let first = &runs[0];
     let reads = system.endpoint(&bench.path().requester)?.0.nic.outstanding_reads;
     Ok(ToolAnswer {
         schema_version: SCHEMA_VERSION,
@@ -261,29 +302,89 @@ pub fn tool(request: &ToolRequest) -> Result<ToolAnswer, Failure> {
         directions: first.directions.name(),
         span: span.map(LatencySpan::name),
         in_gbits: request.in_gbits,
+        interval_draws: known[0].draws,
         rows,
     })
 }
 
+/// How well what runs print is known: rates of messages, or seconds.
+fn known(bench: &ToolBench, path: &str, runs: &[ToolRun]) -> Result<Vec<KnownFigure>, Failure> {
+    let router = Router::new(bench.system())?;
+    let kind = runs.first().map_or(RunKind::Latency, |run| run.kind);
+    let back = Path {
+        requester: bench.path().responder.clone(),
+        responder: bench.path().requester.clone(),
+        engine: None,
+    };
+    let mut bounds = Vec::with_capacity(runs.len());
+    let mut has_evidence = true;
+    for run in runs {
+        let mut operations = vec![PathOperation::new(run.verb, bench.path().clone(), run.payload)];
+        if run.directions == TrafficDirections::Both {
+            operations.push(PathOperation::new(run.verb, back.clone(), run.payload));
+        }
+        has_evidence &= router.route(&operations[0])?.is_published;
+        bounds.push((PayloadBound::new(&router, &operations)?, operations.len() as f64));
+    }
+    let figures = |system: &System| -> Option<Vec<BoundedFigure>> {
+        let bench = ToolBench::new(system, path).ok()?;
+        let router = Router::new(bench.system()).ok()?;
+        let figure = |(run, (bound, sides)): (&ToolRun, &(PayloadBound, f64))| {
+            let expected = bench.expect(run).ok()?;
+            Some(match run.kind {
+                RunKind::Bandwidth => {
+                    let most = bound.rounds_per_s(&router).ok()? * sides;
+                    BoundedFigure { value: expected.rate_per_s, most }
+                }
+                RunKind::Latency => {
+                    BoundedFigure { value: expected.latency.as_seconds(), most: f64::INFINITY }
+                }
+            })
+        };
+        runs.iter().zip(&bounds).map(figure).collect()
+    };
+    let errors = match kind {
+        RunKind::Bandwidth => FigureKind::Throughput,
+        RunKind::Latency => FigureKind::Latency,
+    };
+    let known = known_figures(&router, errors, has_evidence, Seed::new(SEED), figures);
+    Ok(known.expect("the same runs were expected of the system before"))
+}
+
 impl ToolRowAnswer {
-    fn of(run: &ToolRun, expected: &Expected) -> ToolRowAnswer {
+    fn of(run: &ToolRun, expected: &Expected, known: &KnownFigure) -> ToolRowAnswer {
         let is_bandwidth = expected.kind == RunKind::Bandwidth;
         let iterations = match run.length {
             Some(RunLength::Iterations(all)) => all,
-            _ => 0,
+            Some(RunLength::Duration(duration)) => {
+                (expected.rate_per_s * duration.as_seconds()).round() as u64
+            }
+            None => 0,
         };
         let ceiling = |one: &offpath_learn::Ceiling| ToolCeilingAnswer {
             what: CeilingKind::name(&one.kind).to_string(),
             operations_per_s: one.rate_per_s,
         };
+        let (low, high) = known.ranged.range_80;
+        let of_rate = |end: f64| is_bandwidth.then_some(end);
+        let of_bits = |end: f64| of_rate(end * expected.payload.get() as f64 * 8.0 / 1e9);
+        let of_time = |end: f64| (!is_bandwidth).then_some(end * 1e9);
         ToolRowAnswer {
             payload_bytes: expected.payload.get(),
             iterations,
             cq_moderation: run.cq_moderation,
             bandwidth_gbit_per_s_mean: is_bandwidth.then(|| expected.gbit_per_s()),
+            bandwidth_low_80_gbit_per_s: of_bits(low),
+            bandwidth_high_80_gbit_per_s: of_bits(high),
             bandwidth_mib_per_s_mean: is_bandwidth.then(|| expected.mib_per_s()),
             operations_per_s_mean: is_bandwidth.then_some(expected.rate_per_s),
+            operations_low_80_per_s: of_rate(low),
+            operations_high_80_per_s: of_rate(high),
             latency_ns_median: (!is_bandwidth).then(|| expected.latency.as_ns()),
+            latency_low_80_ns: of_time(low),
+            latency_high_80_ns: of_time(high),
+            basis: known.basis.name(),
+            most_moved_by: known.most_moved_by.clone(),
             ceilings: if is_bandwidth { expected.ceilings.iter().map(ceiling).collect() } else { Vec::new() },
         }
     }
@@ -342,10 +443,9 @@ impl ToolAnswer {
             } else {
                 "the whole operation"
             };
-            return text
-                + &format!(
-                    "\nLatencies are {words}, on idle stations. Peaks and tails are not predicted.\n"
-                );
+            text +=
+                &format!("\nLatencies are {words}, on idle stations. Peaks and tails are not predicted.\n");
+            return text + &self.known_text(screen);
         }
         text += &screen.heading("What bounds each row, in M messages/s");
         let rows = self.rows.iter().map(|row| {
@@ -358,6 +458,50 @@ impl ToolAnswer {
             cells
         });
         text += &screen.table(&["payload", "binds", "then", "then"], rows.collect());
-        text + "Peaks are not predicted. Where two ceilings are close a run stays below both.\n"
+        text += "Peaks are not predicted. Where two ceilings are close a run stays below both.\n";
+        text + &self.known_text(screen)
+    }
+
+    /// How well each row is known, in the unit that the program prints.
+    fn known_text(&self, screen: &Screen) -> String {
+        let mut text = screen.heading("How well each row is known");
+        const MIB_PER_GBIT: f64 = 1e9 / 8.0 / (1 << 20) as f64;
+        let unit = match (self.span.is_some(), self.in_gbits) {
+            (true, _) => "usec",
+            (false, true) => "Gb/sec",
+            (false, false) => "MiB/sec",
+        };
+        let rows = self.rows.iter().map(|row| {
+            let (figure, times) = match (self.span.is_some(), self.in_gbits) {
+                (true, _) => ([row.latency_ns_median, row.latency_low_80_ns, row.latency_high_80_ns], 1e-3),
+                (false, in_gbits) => (
+                    [
+                        row.bandwidth_gbit_per_s_mean,
+                        row.bandwidth_low_80_gbit_per_s,
+                        row.bandwidth_high_80_gbit_per_s,
+                    ],
+                    if in_gbits { 1.0 } else { MIB_PER_GBIT },
+                ),
+            };
+            let [value, low, high] = figure.map(|end| short(end.unwrap_or(f64::NAN) * times));
+            vec![
+                TableCell::Number(Bytes::new(row.payload_bytes).to_string()),
+                TableCell::Number(value),
+                TableCell::Name(format!("{low} to {high}")),
+                TableCell::Text(row.basis.to_string()),
+                TableCell::Name(row.most_moved_by.clone().unwrap_or_else(|| "-".to_string())),
+            ]
+        });
+        text += &screen.table(&["payload", unit, "80% interval", "basis", "most moved by"], rows.collect());
+        if let Some(said) = self.system.widened_by_others() {
+            text += &format!("Intervals: {said}.\n");
+        }
+        if self.interval_draws < DRAWS {
+            text += &format!(
+                "Intervals: of the {} of {DRAWS} joint draws that are a system which carries these runs.\n",
+                self.interval_draws,
+            );
+        }
+        text
     }
 }

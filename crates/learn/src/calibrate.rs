@@ -5,14 +5,16 @@ use crate::descent::{Found, Model, SCALE, Search, weight};
 use crate::dma::{DmaBench, DmaOperation, DmaRun};
 use crate::doubt::{Doubt, Replacement};
 use crate::expect::{ExpectError, ToolBench};
-use crate::points::{HoldOut, MeasuredPoint, held_out};
-use crate::posting::followed_requests;
+use crate::points::{HoldOut, MeasuredPoint, held_out, holds_nothing};
+use crate::posting::{KnownLoops, followed_requests};
 use crate::run::{MeasuredRun, RunKind, ToolProgram, ToolRun};
 use offpath_profile::{Number, System};
 use offpath_quantity::{Bytes, Quantity};
 use offpath_route::Verb;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
 use std::thread::available_parallelism;
 
 /// What is to be learnt from.
@@ -30,6 +32,22 @@ pub struct CalibrationRequest<'a> {
     pub fit: &'a [String],
     /// Numbers that stay as they are.
     pub pin: &'a [String],
+    /// Who is told how far it is.
+    pub progress: &'a dyn CalibrationProgress,
+}
+
+/// Who is told how far a calibration is.
+pub trait CalibrationProgress: fmt::Debug {
+    /// A phase begins, of so many steps.
+    fn phase(&self, what: &str, steps: u64);
+    /// A step of it is done.
+    fn step(&self);
+}
+
+/// Nobody is told.
+impl CalibrationProgress for () {
+    fn phase(&self, _what: &str, _steps: u64) {}
+    fn step(&self) {}
 }
 
 /// Why nothing is learnt.
@@ -47,6 +65,14 @@ pub enum CalibrationError {
         fitted: usize,
         /// All of them.
         all: usize,
+    },
+    /// A rule of what to hold out names what no point has.
+    #[error("no point is of {rule}, which is to be held out: the logs have {has}")]
+    HoldsNothing {
+        /// What is to be held out, in words.
+        rule: String,
+        /// What the points have of it.
+        has: String,
     },
     /// A number is named that does not exist or cannot be fitted.
     #[error("`{name}` cannot be fitted: {why}")]
@@ -279,6 +305,8 @@ struct Runs<'a> {
     path: &'a str,
     runs: Vec<MeasuredRun>,
     candidates: &'a [Candidate],
+    /// What was followed already, of all runs.
+    loops: Arc<KnownLoops>,
     /// What was predicted already.
     known: RefCell<BTreeMap<Vec<u64>, Option<Vec<f64>>>>,
 }
@@ -310,10 +338,15 @@ impl Runs<'_> {
     }
 
     fn of(&self, system: &System, runs: &[MeasuredRun]) -> Result<Vec<f64>, ExpectError> {
+        let loops = &self.loops;
         let predict = |runs: Vec<&MeasuredRun>| -> Result<Vec<f64>, ExpectError> {
             let is_of_queue_pairs = |run: &&MeasuredRun| run.queue_pairs().is_some();
-            let of_queue_pairs =
-                runs.iter().any(is_of_queue_pairs).then(|| ToolBench::new(system, self.path)).transpose()?;
+            let of_queue_pairs = runs
+                .iter()
+                .any(is_of_queue_pairs)
+                .then(|| ToolBench::new(system, self.path))
+                .transpose()?
+                .map(|bench| bench.sharing(loops));
             let of_dma = runs
                 .iter()
                 .any(|run| !is_of_queue_pairs(run))
@@ -406,6 +439,9 @@ const SIDE_80: f64 = 1.282;
 /// not tell.
 pub fn calibrate(request: &CalibrationRequest<'_>) -> Result<Calibration, CalibrationError> {
     let CalibrationRequest { system, path, points, .. } = *request;
+    if let Some((rule, has)) = holds_nothing(points, request.hold_out) {
+        return Err(CalibrationError::HoldsNothing { rule: rule.to_string(), has });
+    }
     let held = held_out(points, request.hold_out);
     let fitted = held.iter().filter(|held| !**held).count();
     if fitted < 3 {
@@ -416,8 +452,15 @@ pub fn calibrate(request: &CalibrationRequest<'_>) -> Result<Calibration, Calibr
         points.iter().map(|point| point.run.clone()).collect::<BTreeSet<_>>().into_iter().collect();
     let place = |run: &MeasuredRun| runs.binary_search(run).expect("every point's run is there");
     let places: Vec<usize> = points.iter().map(|point| place(&point.run)).collect();
-    let all =
-        Runs { base: system, path, runs: runs.clone(), candidates: &candidates, known: RefCell::default() };
+    let loops: Arc<KnownLoops> = Arc::default();
+    let all = Runs {
+        base: system,
+        path,
+        runs: runs.clone(),
+        candidates: &candidates,
+        loops: loops.clone(),
+        known: RefCell::default(),
+    };
     // A run that the system refuses is said once, with its reason.
     all.of(system, &runs)?;
     // The search sees the runs of fitted points alone.
@@ -429,6 +472,7 @@ pub fn calibrate(request: &CalibrationRequest<'_>) -> Result<Calibration, Calibr
         path,
         runs: seen.iter().map(|place| runs[*place].clone()).collect(),
         candidates: &candidates,
+        loops: loops.clone(),
         known: RefCell::default(),
     };
     let targets_of = |seen: &[usize]| -> Vec<(usize, f64)> {
@@ -444,6 +488,7 @@ pub fn calibrate(request: &CalibrationRequest<'_>) -> Result<Calibration, Calibr
         path,
         runs: few.iter().map(|place| runs[*place].clone()).collect(),
         candidates: &candidates,
+        loops: loops.clone(),
         known: RefCell::default(),
     };
     let coarse_targets = targets_of(&few);
@@ -452,15 +497,17 @@ pub fn calibrate(request: &CalibrationRequest<'_>) -> Result<Calibration, Calibr
     let start: Vec<f64> = candidates.iter().map(|candidate| logarithm(candidate.number.value)).collect();
     let coarse = Search { model: &coarse_model, low: &low, high: &high, points: &coarse_targets };
     let too_few = || CalibrationError::TooFew { fitted, all: points.len() };
-    let mut moving = moving(&search, &search.found(start.clone()).ok_or_else(too_few)?);
+    let mut moving = moving(&search, &search.found(start.clone()).ok_or_else(too_few)?, request.progress);
     moving.retain(|index| !candidates[*index].is_size);
-    let (best, free) = select(&coarse, coarse.found(start).ok_or_else(too_few)?, &moving, &candidates);
+    let progress = request.progress;
+    let start = coarse.found(start).ok_or_else(too_few)?;
+    let (best, free) = select(&coarse, start, &moving, &candidates, progress);
     let best = (search.descend(search.found(best.at).ok_or_else(too_few)?, &free), free);
-    let menu = Menu::new(&candidates, system, path, &runs);
+    let menu = Menu::new(&candidates, system, path, &runs, &loops);
     let clusters = clusters(points);
     let clusters_of_fitted: Vec<usize> =
         (0..points.len()).filter(|index| !held[*index]).map(|index| clusters[index]).collect();
-    let told = tell((&search, &coarse), best, &moving, &candidates, &menu, &clusters_of_fitted)?;
+    let told = tell((&search, &coarse), best, &moving, &candidates, &menu, (&clusters_of_fitted, progress))?;
     let Told { best, free, covariance, alike, replacements, mut kept } = told;
     let pinned = |name: &String| KeptNumber::of(name, &system.numbers[name], KeptReason::Pinned, None);
     kept.extend(request.pin.iter().map(pinned));
@@ -763,8 +810,10 @@ fn spread_over(seen: &[usize], runs: &[MeasuredRun]) -> Vec<usize> {
 }
 
 /// The candidates that move a fitted point anywhere between their bounds.
-fn moving(search: &Search<'_>, start: &Found) -> Vec<usize> {
+fn moving(search: &Search<'_>, start: &Found, progress: &dyn CalibrationProgress) -> Vec<usize> {
+    progress.phase("numbers that move a point", start.at.len() as u64);
     let moves = |index: &usize| {
+        progress.step();
         [search.low[*index], search.high[*index]].into_iter().any(|end| {
             let mut to = start.at.clone();
             to[*index] = end;
@@ -783,13 +832,18 @@ fn select(
     start: Found,
     moving: &[usize],
     candidates: &[Candidate],
+    progress: &dyn CalibrationProgress,
 ) -> (Found, Vec<usize>) {
     let asked: Vec<usize> = moving.iter().copied().filter(|index| candidates[*index].is_asked).collect();
     let mut free: Vec<usize> = Vec::new();
     let mut best = start;
     while free.len() < moving.len() {
-        let rest = moving.iter().copied().filter(|index| !free.contains(index));
-        let tried = rest.filter_map(|index| Some((index, search.scan(&best, index)?)));
+        let rest: Vec<usize> = moving.iter().copied().filter(|index| !free.contains(index)).collect();
+        progress.phase(&format!("candidates for fitted number {}", free.len() + 1), rest.len() as u64);
+        let tried = rest.into_iter().filter_map(|index| {
+            progress.step();
+            Some((index, search.scan(&best, index)?))
+        });
         let Some((index, scanned)) = tried.min_by(|(_, one), (_, other)| one.cost.total_cmp(&other.cost))
         else {
             break;
@@ -808,17 +862,19 @@ fn select(
         best = search.descend(best, &free);
     }
     free.sort_unstable();
-    (elsewhere(search, best, &free), free)
+    (elsewhere(search, best, &free, progress), free)
 }
 
 /// The best place that searches from elsewhere end at, too: where two bounds cross, a step of each number alone leads
 /// nowhere. Each number begins at several places of its range, the others where they are.
-fn elsewhere(search: &Search<'_>, best: Found, free: &[usize]) -> Found {
+fn elsewhere(search: &Search<'_>, best: Found, free: &[usize], progress: &dyn CalibrationProgress) -> Found {
     const PLACES: u32 = 5;
+    progress.phase("searches from elsewhere", free.len() as u64 * u64::from(PLACES));
     let mut found = best.clone();
     for index in free {
         let (low, high) = (search.low[*index], search.high[*index]);
         for place in 0..PLACES {
+            progress.step();
             let mut at = best.at.clone();
             at[*index] = low + (high - low) * (f64::from(place) + 0.5) / f64::from(PLACES);
             let others: Vec<usize> = free.iter().copied().filter(|other| other != index).collect();
@@ -921,7 +977,7 @@ fn tell(
     moving: &[usize],
     candidates: &[Candidate],
     menu: &Menu<'_>,
-    clusters: &[usize],
+    (clusters, progress): (&[usize], &dyn CalibrationProgress),
 ) -> Result<Told, CalibrationError> {
     let name = |index: usize| candidates[index].names[0].clone();
     let unfelt = |index: &usize| candidates[*index].is_asked && !moving.contains(index);
@@ -973,7 +1029,7 @@ fn tell(
             }
         }
         best = search.descend(best, &free);
-        let there = coarse.found(best.at.clone()).map(|best| elsewhere(coarse, best, &free));
+        let there = coarse.found(best.at.clone()).map(|best| elsewhere(coarse, best, &free, progress));
         let there = there.filter(|there| there.at != best.at).and_then(|there| search.found(there.at));
         if let Some(there) =
             there.map(|there| search.descend(there, &free)).filter(|there| there.cost < best.cost)
@@ -985,7 +1041,9 @@ fn tell(
     }
     let mut kept = Vec::new();
     let mut of_kept: Vec<Vec<(usize, f64)>> = vec![Vec::new(); free.len()];
+    progress.phase("kept numbers and the runs that would tell them", (candidates.len() - free.len()) as u64);
     for (index, candidate) in candidates.iter().enumerate().filter(|(index, _)| !free.contains(index)) {
+        progress.step();
         if candidate.is_size {
             let columns: Vec<&Vec<f64>> = free.iter().map(|other| &slopes[other]).collect();
             let factors = nearest(&columns, &slope_of_size(search, &best, index), &weights).0;
@@ -1036,7 +1094,9 @@ fn tell(
     let margin = LEAST_GAIN.max(GAIN * best.cost);
     if candidates.iter().all(|candidate| !candidate.is_asked) {
         let doubt = Doubt { search, coarse, best: &best, free: &free, moving, margin };
+        progress.phase("fitted numbers that another may stand for", free.len() as u64);
         for (place, index) in free.iter().enumerate() {
+            progress.step();
             let released = released(&candidates[*index]);
             if (released - best.at[*index]).abs() > ALONE {
                 replacements[place] = doubt.replacements(*index, released);
@@ -1102,7 +1162,13 @@ struct Menu<'a> {
 
 impl<'a> Menu<'a> {
     /// Those that are not among the runs that there are.
-    fn new(candidates: &'a [Candidate], base: &'a System, path: &'a str, there: &[MeasuredRun]) -> Menu<'a> {
+    fn new(
+        candidates: &'a [Candidate],
+        base: &'a System,
+        path: &'a str,
+        there: &[MeasuredRun],
+        loops: &Arc<KnownLoops>,
+    ) -> Menu<'a> {
         let (mut words, mut runs) = (Vec::new(), Vec::new());
         let is_of_dma = there.iter().any(|run| matches!(run, MeasuredRun::Dma(_)));
         for run in dma_menu().into_iter().filter(|_| is_of_dma) {
@@ -1132,7 +1198,7 @@ impl<'a> Menu<'a> {
                 }
             }
         }
-        let model = Runs { base, path, runs, candidates, known: RefCell::default() };
+        let model = Runs { base, path, runs, candidates, loops: loops.clone(), known: RefCell::default() };
         let (low, high) = candidates.iter().map(bounds).unzip();
         Menu { words, model, low, high }
     }
@@ -1472,8 +1538,9 @@ mod tests {
         let program = ToolProgram::named("ib_read_bw").expect("it is one of perftest's");
         let mut taken = program.run(Bytes::new(8));
         (taken.length, taken.mtu, taken.outstanding_reads) = (None, Some(Bytes::new(4096)), Some(16));
-        let all = Menu::new(&[], &system, "client-host", &[]).words;
-        let rest = Menu::new(&[], &system, "client-host", &[MeasuredRun::QueuePairs(taken)]).words;
+        let all = Menu::new(&[], &system, "client-host", &[], &Arc::default()).words;
+        let rest =
+            Menu::new(&[], &system, "client-host", &[MeasuredRun::QueuePairs(taken)], &Arc::default()).words;
         let gone: Vec<&String> = all.iter().filter(|word| !rest.contains(word)).collect();
         assert_eq!(gone, ["ib_read_bw -s 8"]);
         let atomics: Vec<&String> = all.iter().filter(|word| word.starts_with("ib_atomic")).collect();

@@ -1,6 +1,6 @@
 //! What a run would print on a described system, by the tool's own definitions.
 
-use crate::posting::PostingLoop;
+use crate::posting::{KnownLoops, PostingLoop};
 use crate::run::{NotARun, RunKind, RunLength, TOOL_POLL_BATCH, ToolRun};
 use offpath_logs::{
     LatencySpan, LogFigure, LogMeasurement, LogMetric, MetricStatistic, MetricSubject, TrafficDirections,
@@ -15,6 +15,7 @@ use offpath_route::{
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// What bounds the rate of a run.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -157,6 +158,8 @@ pub struct ToolBench {
     path: Path,
     /// By what runs change.
     routers: RefCell<BTreeMap<RunChanges, Rc<Router>>>,
+    /// What other benches followed already.
+    loops: Arc<KnownLoops>,
 }
 
 /// One side of a run: who posts, to whom.
@@ -184,12 +187,22 @@ impl ToolBench {
         if path.engine.is_some() || router.carrier(Verb::Read, &path)? != Carrier::Nic {
             return Err(ExpectError::NoQueuePairs { path: path.to_string() });
         }
-        Ok(ToolBench { system, path, routers: RefCell::default() })
+        Ok(ToolBench { system, path, routers: RefCell::default(), loops: Arc::default() })
+    }
+
+    /// The same, which shares what it follows with others.
+    pub(crate) fn sharing(self, loops: &Arc<KnownLoops>) -> ToolBench {
+        ToolBench { loops: loops.clone(), ..self }
     }
 
     /// The path from the client to the server.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The system, with one machine of each role.
+    pub fn system(&self) -> &System {
+        &self.system
     }
 
     /// What the run of a figure would print.
@@ -239,7 +252,7 @@ impl ToolBench {
                 if run.directions == TrafficDirections::Both {
                     sides.push(self.side(&router, run, &back)?);
                 }
-                Ok(bandwidth(&router, run, &sides))
+                Ok(bandwidth(&router, run, &sides, &self.loops))
             }
         }
     }
@@ -320,7 +333,7 @@ fn post_time(side: &Side<'_>, run: &ToolRun) -> Time {
     }
 }
 
-fn bandwidth(router: &Router, run: &ToolRun, sides: &[Side<'_>]) -> Expected {
+fn bandwidth(router: &Router, run: &ToolRun, sides: &[Side<'_>], loops: &KnownLoops) -> Expected {
     let both = sides.len() as f64;
     // What both directions ask for together: each goes as often as the other.
     let mut demand = Demand::default();
@@ -386,12 +399,13 @@ fn bandwidth(router: &Router, run: &ToolRun, sides: &[Side<'_>]) -> Expected {
             window: reads,
             post,
             poll,
+            look: costs.poll_latency,
             queue_pair,
             station: station_time.max(receiving),
             latency: alone,
             requests,
         };
-        rate_per_s += posting.rate_per_s();
+        rate_per_s += loops.rate_per_s(&posting);
     }
     ceilings.extend(lowest.into_iter().map(|(kind, rate_per_s)| Ceiling { kind, rate_per_s }));
     ceilings.sort_by(|one, other| {

@@ -29,18 +29,20 @@ pub mod diagnose;
 mod dma;
 mod doubt;
 mod expect;
+mod link_layer;
 mod points;
 mod posting;
 mod run;
 pub mod watch;
 
 pub use calibrate::{
-    Calibration, CalibrationError, CalibrationRequest, Directions, ErrorSummary, KeptNumber, KeptReason,
-    LearntDoubt, LearntNumber, PredictedPoint, calibrate, program_of,
+    Calibration, CalibrationError, CalibrationProgress, CalibrationRequest, Directions, ErrorSummary,
+    KeptNumber, KeptReason, LearntDoubt, LearntNumber, PredictedPoint, calibrate, program_of,
 };
 
 pub use dma::{DmaBench, DmaOperation, DmaRun};
 pub use expect::{Ceiling, CeilingKind, ExpectError, Expected, ToolBench};
+pub use link_layer::PacketHeader;
 pub use points::{HoldOut, LeftAside, MeasuredPoint, PointCollector, UnknownHoldOut};
 pub use run::{
     MOST_DEPTH, MOST_QUEUE_PAIRS, MeasuredRun, NotARun, PROGRAMS, RunKind, RunLength, TOOL_CQ_MODERATION,

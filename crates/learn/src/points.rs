@@ -9,6 +9,7 @@ use offpath_route::Verb;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 /// A figure that a prediction is held to.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +24,8 @@ pub struct MeasuredPoint {
     pub measured: f64,
     /// The figure itself.
     pub metric: LogMetric,
+    /// Ethernet or InfiniBand, where the log says which.
+    pub link_layer: Option<Arc<str>>,
 }
 
 /// Lines of logs that give no point, and why.
@@ -108,7 +111,14 @@ impl PointCollector {
         if !(measured.is_finite() && measured > 0.0) {
             return self.leave(file, *line, "a figure of 0 has no prediction".into());
         }
-        let point = MeasuredPoint { file: file.to_string(), line: *line, run, measured, metric: *metric };
+        let point = MeasuredPoint {
+            file: file.to_string(),
+            line: *line,
+            run,
+            measured,
+            metric: *metric,
+            link_layer: figure.conditions.link_layer.clone(),
+        };
         // Several figures of one row are one point.
         if self.row.as_ref().is_some_and(|(of, at)| of == file && at == line)
             && let Some(last) = self.points.last_mut()
@@ -232,6 +242,39 @@ impl fmt::Display for HoldOut {
             }
         }
     }
+}
+
+/// The first rule that names what no point has, with what they have of it.
+pub(crate) fn holds_nothing(points: &[MeasuredPoint], rules: &[HoldOut]) -> Option<(HoldOut, String)> {
+    let list = |all: BTreeSet<String>| all.into_iter().collect::<Vec<_>>().join(", ");
+    rules.iter().find_map(|rule| {
+        let has = match rule {
+            // What has one size alone is fitted whole.
+            HoldOut::Sizes => return None,
+            HoldOut::Verb(verb) => {
+                let verbs: BTreeSet<String> =
+                    points.iter().filter_map(|point| point.run.verb()).map(|verb| verb.to_string()).collect();
+                if verbs.contains(&verb.to_string()) {
+                    return None;
+                }
+                list(verbs)
+            }
+            HoldOut::QueuePairs(counts) => {
+                let own = points.iter().filter_map(|point| point.run.queue_pairs());
+                let own: BTreeSet<u64> = own.map(|run| run.queue_pairs).collect();
+                if !own.is_disjoint(counts) {
+                    return None;
+                }
+                let words: Vec<String> = own.iter().map(u64::to_string).collect();
+                if words.is_empty() {
+                    "none".to_string()
+                } else {
+                    format!("{} queue pairs", words.join(", "))
+                }
+            }
+        };
+        Some((rule.clone(), has))
+    })
 }
 
 /// Which points are held out.

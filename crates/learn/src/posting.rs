@@ -3,10 +3,35 @@
 //! thread, the queue pairs and the requests in flight let through follows.
 
 use offpath_quantity::Time;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Mutex;
+
+/// Rates of loops that were followed already: a number that moves none of what a run meets leads to the same loop.
+#[derive(Debug, Default)]
+pub(crate) struct KnownLoops(Mutex<HashMap<PostingLoop, f64>>);
+
+/// Loops that are remembered; beyond them all are forgotten, so that memory has an end.
+const MOST_KNOWN: usize = 200_000;
+
+impl KnownLoops {
+    /// The rate of a loop, followed where it is new.
+    pub(crate) fn rate_per_s(&self, posting: &PostingLoop) -> f64 {
+        let known = || self.0.lock().expect("nobody panics with the lock held");
+        if let Some(rate) = known().get(posting) {
+            return *rate;
+        }
+        let rate = posting.rate_per_s();
+        let mut known = known();
+        if known.len() >= MOST_KNOWN {
+            known.clear();
+        }
+        known.insert(*posting, rate);
+        rate
+    }
+}
 
 /// What one thread posts, and what its requests meet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PostingLoop {
     /// Queue pairs, which the thread serves in turn.
     pub queue_pairs: u64,
@@ -22,6 +47,8 @@ pub(crate) struct PostingLoop {
     pub post: Time,
     /// Time of the thread for each completion.
     pub poll: Time,
+    /// Until the program sees a completion that it waits for, which the latency has in it.
+    pub look: Time,
     /// Time that a request keeps its queue pair.
     pub queue_pair: Time,
     /// Time that a request keeps the station that binds.
@@ -42,6 +69,7 @@ pub(crate) fn followed_requests(queue_pairs: u64) -> u64 {
     queue_pairs.saturating_mul(MOST_OF_ONE).min(MOST_REQUESTS)
 }
 
+#[derive(Clone, Copy)]
 struct QueuePair {
     posted: u64,
     seen: u64,
@@ -83,6 +111,56 @@ impl Ready {
     }
 }
 
+/// Everything that decides how a loop goes on, where its thread looks for completions.
+#[derive(Clone)]
+struct Look {
+    now: Time,
+    /// When the thread is done with what it took.
+    until: Time,
+    station_free: Time,
+    free: VecDeque<(Time, usize)>,
+    arriving: VecDeque<(Time, usize)>,
+    completions: VecDeque<(usize, u64)>,
+    pair: Vec<QueuePair>,
+    ready: Vec<u64>,
+    /// Requests that have ended.
+    ended: usize,
+}
+
+impl Look {
+    /// Whether from another look on everything goes as from this one, but later: all that is counted from the look is the same.
+    fn is_again(&self, other: &Look, moderation: u64) -> bool {
+        let later = |look: &Look, time: Time| time.saturating_sub(look.now);
+        let is_same = |one: &VecDeque<(Time, usize)>, two: &VecDeque<(Time, usize)>| {
+            one.len() == two.len()
+                && one.iter().zip(two).all(|((one, first), (two, second))| {
+                    first == second && later(self, *one) == later(other, *two)
+                })
+        };
+        let is_pair = |(one, two): (&QueuePair, &QueuePair)| {
+            one.posted - one.seen == two.posted - two.seen
+                && one.completed % moderation == two.completed % moderation
+                && (one.waiting, one.in_flight, one.busy) == (two.waiting, two.in_flight, two.busy)
+        };
+        later(self, self.until) == later(other, other.until)
+            && later(self, self.station_free) == later(other, other.station_free)
+            && self.completions == other.completions
+            && self.ready == other.ready
+            && is_same(&self.free, &other.free)
+            && is_same(&self.arriving, &other.arriving)
+            && self.pair.iter().zip(&other.pair).all(is_pair)
+    }
+
+    /// How often what came between an earlier look and this one comes again before a queue pair posts its last request of so
+    /// many.
+    fn repeats(&self, earlier: &Look, of_one: u64) -> u64 {
+        let left = self.pair.iter().zip(&earlier.pair).filter_map(|(own, before)| {
+            (of_one - 1).saturating_sub(own.posted).checked_div(own.posted - before.posted)
+        });
+        left.min().unwrap_or(0)
+    }
+}
+
 impl PostingLoop {
     /// Requests per second, from the first post to the last completion.
     pub(crate) fn rate_per_s(&self) -> f64 {
@@ -92,7 +170,7 @@ impl PostingLoop {
         let several = MOST_OF_ONE.max(depth.saturating_add(moderation).saturating_mul(2));
         let most = (MOST_REQUESTS / pairs).max(2).min(several);
         let of_one = self.requests.map_or(most, |requests| requests.clamp(1, most));
-        let ended = self.follow(pairs, depth, moderation.min(depth), of_one);
+        let ended = self.follow(pairs, depth, moderation.min(depth), of_one, true);
         let total = ended.len();
         let last = ended[total - 1];
         // The rest goes on as the second half did.
@@ -109,8 +187,8 @@ impl PostingLoop {
         }
     }
 
-    /// When each request ended, in order.
-    fn follow(&self, pairs: u64, depth: u64, moderation: u64, of_one: u64) -> Vec<Time> {
+    /// When each request ended, in order. Where it `skips`, what comes again is not followed again: the times are the same.
+    fn follow(&self, pairs: u64, depth: u64, moderation: u64, of_one: u64, mut skips: bool) -> Vec<Time> {
         let blank = || QueuePair { posted: 0, seen: 0, waiting: 0, in_flight: 0, completed: 0, busy: false };
         let mut pair: Vec<QueuePair> = (0..pairs).map(|_| blank()).collect();
         let total = pairs * of_one;
@@ -127,6 +205,9 @@ impl PostingLoop {
         let mut ready = Ready::all(pair.len());
         let mut at = 0usize;
         let batch = usize::try_from(self.poll_batch.max(1)).unwrap_or(usize::MAX);
+        // Looks are held against one that stays for ever more of them, so that a turn of any length is found.
+        let mut known: Option<Look> = None;
+        let (mut looks, mut stays) = (0u64, 1u64);
         while (ended.len() as u64) < total {
             // The thread, queue pairs and completions in the order of their times; equal times in this order.
             let times = [
@@ -143,6 +224,7 @@ impl PostingLoop {
                 }
             }
             let Some((now, which)) = next else { break };
+            let is_waiting = thread.is_none();
             let mut touched = None;
             match which {
                 0 => {
@@ -207,15 +289,59 @@ impl PostingLoop {
                 }
                 None => {
                     at = 0;
+                    // What ends a wait is seen within its latency: the thread is busy with it beyond that alone.
                     let mut spent = Time::ZERO;
+                    let mut within = if is_waiting { self.look } else { Time::ZERO };
                     for (index, told) in completions.drain(..completions.len().min(batch)) {
                         pair[index].seen += told;
                         if pair[index].posted < of_one {
                             ready.insert(index);
                         }
-                        spent += self.poll;
+                        spent += self.poll.saturating_sub(std::mem::take(&mut within));
                     }
-                    Some((now + spent, None))
+                    let until = now + spent;
+                    let look = || Look {
+                        now,
+                        until,
+                        station_free,
+                        free: free.clone(),
+                        arriving: arriving.clone(),
+                        completions: completions.clone(),
+                        pair: pair.clone(),
+                        ready: ready.0.clone(),
+                        ended: ended.len(),
+                    };
+                    let is_near = |known: &&Look| {
+                        known.arriving.len() == arriving.len() && known.completions.len() == completions.len()
+                    };
+                    let again = known.as_ref().filter(is_near).map(|known| (known, look()));
+                    let again = again.filter(|(known, here)| known.is_again(here, moderation));
+                    let mut later = Time::ZERO;
+                    if let Some((before, here)) = again {
+                        // What came since comes again, later each time, until a limit that counts is near.
+                        let times = here.repeats(before, of_one);
+                        let period = here.now - before.now;
+                        later = Time::from_ps(period.ps() * times);
+                        let turn = here.ended - before.ended;
+                        for _ in 0..times * turn as u64 {
+                            ended.push(ended[ended.len() - turn] + period);
+                        }
+                        for (own, before) in pair.iter_mut().zip(&before.pair) {
+                            let more = (own.posted - before.posted) * times;
+                            own.posted += more;
+                            own.seen += more;
+                            own.completed += more;
+                        }
+                        free.iter_mut().chain(arriving.iter_mut()).for_each(|(time, _)| *time += later);
+                        station_free += later;
+                        (known, skips) = (None, false);
+                    } else if skips {
+                        looks += 1;
+                        if looks == stays {
+                            (known, looks, stays) = (Some(look()), 0, stays * 2);
+                        }
+                    }
+                    Some((until + later, None))
                 }
             };
         }
@@ -236,6 +362,7 @@ mod tests {
             window: None,
             post: Time::from_ns(100),
             poll: Time::from_ns(100),
+            look: Time::ZERO,
             queue_pair: Time::from_ns(50),
             station: Time::from_ns(10),
             latency: Time::from_us(2),
@@ -259,11 +386,14 @@ mod tests {
         is_near(of_window.rate_per_s(), 4.0 / 3.9e-6, 0.01);
     }
 
-    /// With one request in flight the rate is that of the latency and of the thread's look at the completion.
+    /// With one request in flight the rate is that of the latency, which has the look at its completion in it, and of what the
+    /// thread does beyond that look.
     #[test]
     fn one_request_at_a_time_takes_its_latency() {
-        let one = PostingLoop { depth: 1, moderation: 1, ..plain() };
-        is_near(one.rate_per_s(), 1.0 / 2.1e-6, 1e-3);
+        for (look_ns, each) in [(100, 2.0e-6), (280, 2.0e-6), (60, 2.04e-6), (0, 2.1e-6)] {
+            let one = PostingLoop { depth: 1, moderation: 1, look: Time::from_ns(look_ns), ..plain() };
+            is_near(one.rate_per_s(), 1.0 / each, 1e-3);
+        }
     }
 
     /// While one queue pair is filled the other runs dry, which a run of few requests shows.
@@ -289,6 +419,39 @@ mod tests {
         is_near(short.rate_per_s(), 20.0 / 4e-6, 0.05);
         let long = PostingLoop { requests: Some(1_000_000), ..plain() };
         is_near(long.rate_per_s(), plain().rate_per_s(), 0.01);
+    }
+
+    /// What comes again is the same to the picosecond, whatever binds, and ends the same.
+    #[test]
+    fn what_is_skipped_is_what_is_followed() {
+        let mut tried = 0;
+        for (queue_pairs, depth, moderation) in
+            [(1, 128, 100), (1, 1, 1), (1, 7, 3), (2, 128, 100), (3, 64, 64), (8, 128, 1), (5, 16, 10)]
+        {
+            for post in [0, 1, 97_003, 277_200] {
+                for station in [0, 10_007, 286_101, 3_000_000] {
+                    for (queue_pair, window) in [(50_001, None), (414_013, Some(16)), (129_600, Some(1))] {
+                        for of_one in [1, 2, 150, 1000, 1500] {
+                            let one = PostingLoop {
+                                queue_pairs,
+                                depth,
+                                moderation,
+                                window,
+                                post: Time::from_ps(post),
+                                station: Time::from_ps(station),
+                                queue_pair: Time::from_ps(queue_pair),
+                                poll: Time::from_ps(33_331),
+                                ..plain()
+                            };
+                            let of = |skips| one.follow(queue_pairs, depth, moderation, of_one, skips);
+                            assert_eq!(of(true), of(false), "{one:?} {of_one}");
+                            tried += 1;
+                        }
+                    }
+                }
+            }
+        }
+        assert!(tried > 1000);
     }
 
     /// Nothing is asked for that never ends: the smallest and the greatest of every part.

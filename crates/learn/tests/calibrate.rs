@@ -39,6 +39,7 @@ fn measured(card: &System, runs: &[ToolRun], seed: u64) -> Vec<MeasuredPoint> {
             run: MeasuredRun::QueuePairs(run.clone()),
             measured: value * (1.0 + 0.02 * bell),
             metric: LogMetric::new(subject, MetricStatistic::Mean),
+            link_layer: None,
         }
     };
     runs.iter().enumerate().map(point).collect()
@@ -75,6 +76,7 @@ fn learn(points: &[MeasuredPoint], base: &System, fit: &[&str]) -> Result<Calibr
         hold_out: &[HoldOut::Sizes],
         fit: &fit,
         pin: &[],
+        progress: &(),
     })
 }
 
@@ -312,6 +314,7 @@ fn public_logs_are_predicted_from_a_part_of_them() {
         hold_out: &hold_out,
         fit: &[],
         pin: &[],
+        progress: &(),
     })
     .expect("it can be learnt");
     for one in &found.numbers {

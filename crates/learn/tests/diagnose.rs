@@ -1,7 +1,7 @@
 //! Causes that a twin of the tool was run under are found from the rows that it prints, with noise and without heads.
 
 use offpath_learn::diagnose::{Cause, CauseGroup, Diagnosis, DiagnosisVerdict, LoggedFigure, diagnose};
-use offpath_learn::{RunKind, RunLength, ToolBench, ToolProgram, ToolRun};
+use offpath_learn::{PacketHeader, RunKind, RunLength, ToolBench, ToolProgram, ToolRun};
 use offpath_logs::{LogItem, LogReader, TrafficDirections};
 use offpath_profile::{Library, System, SystemRequest};
 use offpath_quantity::Bytes;
@@ -39,17 +39,28 @@ fn system(device: &str, settings: &[&str]) -> System {
     Library::builtin().load(&request).unwrap_or_else(|error| panic!("{error:?}"))
 }
 
+/// The same with the packets of the link layer that heads state, as a machine has them.
+fn hidden_system(device: &str, settings: &[&str]) -> System {
+    let header = PacketHeader::of_link_layer("Ethernet").expect("RoCEv2 has one");
+    header.put_into(&system(device, settings)).expect("shipped testbeds guess it")
+}
+
 /// How a tool was run, and what it got wrong about what it prints.
 #[derive(Clone)]
 struct Asked {
     runs: Vec<fn(&mut ToolRun)>,
-    bandwidth_times: f64,
+    /// What it took for the number of messages, as a share: bandwidth and rate follow from it alike.
+    counted: f64,
+    /// How many times what it is the bandwidth says: a unit is of that column alone.
+    unit: f64,
     latency_times: f64,
     has_head: bool,
+    /// Whether it prints a message rate beside the bandwidth.
+    has_rate: bool,
 }
 
 fn as_usual() -> Asked {
-    Asked { runs: Vec::new(), bandwidth_times: 1.0, latency_times: 1.0, has_head: true }
+    Asked { runs: Vec::new(), counted: 1.0, unit: 1.0, latency_times: 1.0, has_head: true, has_rate: true }
 }
 
 /// What a program prints on a system for a sweep.
@@ -94,9 +105,10 @@ fn printed(bench: &ToolBench, program: &str, asked: &Asked, noise: &mut Noise) -
                 writeln!(text, "{}", "-".repeat(87)).unwrap();
             }
             text += match run.kind {
-                RunKind::Bandwidth => {
+                RunKind::Bandwidth if asked.has_rate => {
                     " #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]\n"
                 }
+                RunKind::Bandwidth => " #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]\n",
                 RunKind::Latency => {
                     " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec] \n"
                 }
@@ -108,14 +120,12 @@ fn printed(bench: &ToolBench, program: &str, asked: &Asked, noise: &mut Noise) -
         let times = noise.times();
         match run.kind {
             RunKind::Bandwidth => {
-                let mib = expected.mib_per_s() * times * asked.bandwidth_times;
-                let rate = expected.rate_per_s * times * asked.bandwidth_times / 1e6;
-                writeln!(
-                    text,
-                    " {size:<10} {count:<10}       {:<10.2}         {mib:<10.2}\t\t   {rate:.6}",
-                    mib * 1.01
-                )
-                .unwrap();
+                let mib = expected.mib_per_s() * times * asked.counted * asked.unit;
+                let rate = expected.rate_per_s * times * asked.counted / 1e6;
+                let rate = if asked.has_rate { format!("\t\t   {rate:.6}") } else { String::new() };
+                let peak = mib * 1.01;
+                writeln!(text, " {size:<10} {count:<10}       {peak:<10.2}         {mib:<10.2}{rate}")
+                    .unwrap();
             }
             RunKind::Latency => {
                 let us = expected.latency.as_us() * times * asked.latency_times;
@@ -166,7 +176,7 @@ struct Case {
 
 /// The diagnosis of a suite that was run under a cause, by who knows nothing of it.
 fn found(case: &Case, seed: u64) -> Diagnosis {
-    let hidden = system(case.device, &[&case.known[..], &case.hidden[..]].concat());
+    let hidden = hidden_system(case.device, &[&case.known[..], &case.hidden[..]].concat());
     let bench = ToolBench::new(&hidden, case.path).expect("a path");
     let mut noise = Noise(seed);
     let texts: Vec<(String, String)> = SUITE
@@ -245,14 +255,18 @@ fn cases() -> Vec<Case> {
         Case {
             asked: Asked {
                 runs: vec![|run| run.directions = TrafficDirections::Both],
-                bandwidth_times: 0.5,
+                counted: 0.5,
                 ..as_usual()
             },
             // Half of both directions is what one direction carries.
             without_head: false,
             ..of_system("one of two directions", Cause::OneDirectionCounted, &[])
         },
-        Case { asked: Asked { bandwidth_times: 8.0, ..as_usual() }, ..of_system("bits", Cause::Unit, &[]) },
+        Case { asked: Asked { unit: 8.0, ..as_usual() }, ..of_system("bits", Cause::Unit, &[]) },
+        Case {
+            asked: Asked { unit: 8.0, has_rate: false, ..as_usual() },
+            ..of_system("bits without a message rate", Cause::Unit, &[])
+        },
         Case {
             asked: Asked { latency_times: 2.0, ..as_usual() },
             ..of_system("round trips", Cause::LatencySpan, &[])
@@ -335,7 +349,7 @@ fn reads_in_flight_say_what_a_head_without_its_title_is_of() {
     let system = system("connectx7", &[]);
     let bench = ToolBench::new(&system, "client-host").expect("a path");
     let of = |times: f64, is_cut: bool| {
-        let asked = Asked { bandwidth_times: times, ..as_usual() };
+        let asked = Asked { counted: times, ..as_usual() };
         let text = printed(&bench, "ib_read_bw", &asked, &mut Noise(5));
         let rest = text.split_once('\n').expect("a title").1.to_string();
         let text = if is_cut { rest } else { text };
@@ -346,6 +360,90 @@ fn reads_in_flight_say_what_a_head_without_its_title_is_of() {
         let (whole, cut) = (of(times, false), of(times, true));
         assert_eq!((whole.verdict, whole.median_share), (cut.verdict, cut.median_share), "{times}");
     }
+}
+
+/// Bandwidth and message rate of a row follow from one count and one clock, so where they agree the unit of neither is wrong,
+/// however far off both are: a message is no byte. A wrong clock is asked for.
+#[test]
+fn no_unit_is_blamed_where_bandwidth_and_message_rate_agree() {
+    for (counted, has_head) in [
+        (0.85, true),
+        (0.9, true),
+        (0.95, true),
+        (0.95, false),
+        (1.048_576, true),
+        (0.125, true),
+        (8.0, true),
+    ] {
+        let case = Case { asked: Asked { counted, has_head, ..as_usual() }, ..healthy() };
+        let diagnosis = found(&case, 7);
+        assert_eq!(rank(&diagnosis, Cause::Unit), None, "{counted}: {:?}", names(&diagnosis));
+        let asks = diagnosis.questions.iter().any(|question| question.what.contains("clock"));
+        assert_eq!(asks, counted == 8.0, "{counted}: {:?}", diagnosis.questions);
+    }
+}
+
+/// Where a log says by itself that its bandwidths are in another unit, the log speaks for it, and by what it says.
+#[test]
+fn a_wrong_unit_is_told_by_the_message_rate_beside_it() {
+    for (unit, degree) in [
+        (8.0, "bits that are called bytes"),
+        (0.125, "bytes that are called bits"),
+        (1.048_576, "10^6 bytes that are called 2^20"),
+        (1.0 / 1.048_576, "2^20 bytes that are called 10^6"),
+    ] {
+        let diagnosis = found(&Case { asked: Asked { unit, ..as_usual() }, ..healthy() }, 7);
+        // 4.9% is less than a gap, and named since it is all that is off.
+        let Some(group) = diagnosis.groups.first() else { panic!("{unit}: {:?}", diagnosis.verdict) };
+        let first = &group.findings[0];
+        assert_eq!((first.cause, first.degree.as_str()), (Cause::Unit, degree), "{:?}", names(&diagnosis));
+        assert!(first.evidence[0].contains("times size times message rate"), "{:?}", first.evidence);
+    }
+}
+
+/// Packets are those of the link layer that a head states, and where none does those of the profile: of RoCEv2 with an MTU of
+/// 1024 B a port carries 3% less.
+#[test]
+fn the_link_layer_of_a_head_is_that_of_the_model() {
+    let known = system("connectx7", &[]);
+    let bench = ToolBench::new(&hidden_system("connectx7", &[]), "client-host").expect("a path");
+    let asked = Asked { runs: vec![|run| run.mtu = Some(Bytes::new(1024))], ..as_usual() };
+    let text = printed(&bench, "ib_write_bw", &asked, &mut Noise(5));
+    let of = |text: String| {
+        let found = diagnose(&known, "client-host", &figures(&[("a.log".to_string(), text)]), None)
+            .expect("it is compared");
+        let large: Vec<f64> = found.points.iter().rev().take(6).map(|point| point.share_as_stated).collect();
+        let is_told = found.assumed.iter().any(|assumed| assumed.contains("the logs state Ethernet"));
+        (large.iter().sum::<f64>() / large.len() as f64, is_told)
+    };
+    let (ethernet, is_told) = of(text.clone());
+    assert!((ethernet - 1.0).abs() < 0.012 && is_told, "{ethernet}");
+    let (infiniband, is_told) = of(text.replace("Ethernet", "IB"));
+    assert!(infiniband < 0.985 && !is_told, "{infiniband}");
+}
+
+/// What states that it goes one way is not half of two: of two logs that are half of what they should be, one of which goes both
+/// ways, counting one direction explains that one alone.
+#[test]
+fn a_run_of_one_direction_counts_one() {
+    let hidden = system("connectx7", &[]);
+    let bench = ToolBench::new(&hidden, "client-host").expect("a path");
+    let of = |directions: fn(&mut ToolRun)| {
+        let asked = Asked { runs: vec![directions], counted: 0.5, ..as_usual() };
+        printed(&bench, "ib_write_bw", &asked, &mut Noise(5))
+    };
+    let both = of(|run| run.directions = TrafficDirections::Both);
+    let one = of(|_| ());
+    let shares = |texts: &[(String, String)]| {
+        let diagnosis = diagnose(&hidden, "client-host", &figures(texts), None).expect("it is compared");
+        let groups = diagnosis.groups.iter().flat_map(|group| group.findings.clone());
+        let own = groups.filter(|finding| finding.cause == Cause::OneDirectionCounted);
+        own.map(|finding| finding.explained_share).next()
+    };
+    let (both, one) = (("both.log".to_string(), both), ("one.log".to_string(), one));
+    let of_both = shares(&[both.clone()]).expect("it explains what goes both ways");
+    let of_two = shares(&[both, one]).expect("it explains a half");
+    assert!(of_both > 0.9 && (0.4..0.6).contains(&of_two), "{of_both} {of_two}");
 }
 
 /// What changes no row by a tenth is not seen, and nothing else is blamed for it.
@@ -377,6 +475,8 @@ fn of_two_causes_both_are_in_the_first_three() {
         ("MTU 1024", "depth 1", true),
         ("no DDIO", "one port of two", true),
         ("small read requests", "half a clock", true),
+        ("a quarter of the ports", "bits", true),
+        ("bits without a message rate", "slow accesses", true),
         ("MTU 1024", "depth 1", false),
     ];
     let mut wrong = Vec::new();
@@ -387,9 +487,11 @@ fn of_two_causes_both_are_in_the_first_three() {
             hidden: [&one.hidden[..], &other.hidden[..]].concat(),
             asked: Asked {
                 runs: [&one.asked.runs[..], &other.asked.runs[..]].concat(),
-                bandwidth_times: one.asked.bandwidth_times * other.asked.bandwidth_times,
+                counted: one.asked.counted * other.asked.counted,
+                unit: one.asked.unit * other.asked.unit,
                 latency_times: one.asked.latency_times * other.asked.latency_times,
                 has_head,
+                has_rate: one.asked.has_rate && other.asked.has_rate,
             },
             ..one.clone()
         };

@@ -116,6 +116,7 @@ fn measured(system: &System, seed: u64) -> Vec<MeasuredPoint> {
                 measured: of(system, &run) * (1.0 + 0.02 * noise),
                 run: MeasuredRun::Dma(run),
                 metric: LogMetric::new(subject, MetricStatistic::Mean),
+                link_layer: None,
             });
         }
     }
@@ -131,6 +132,7 @@ fn learn(points: &[MeasuredPoint], fit: &[&str]) -> Calibration {
         hold_out: &[HoldOut::Sizes],
         fit: &fit,
         pin: &[],
+        progress: &(),
     })
     .expect("it can be learnt")
 }

@@ -157,6 +157,32 @@ fn a_card_is_learnt_written_loaded_and_laid_beside_its_log() {
     check(&tool, &schema("path-as.json"), "path --as");
     let rate = tool["rows"][0]["operations_per_s_mean"].as_f64().expect("a rate");
     assert!((rate * 300e-9 - 1.0).abs() < 0.05, "{rate} is not one in 300 ns");
+    // What was measured here is known better than what was carried over, and the rows of both lie in their intervals.
+    let base = json(&["path", "connectx7", "--as", "ib_read_bw", "--qps", "8", "--size", "64B"]);
+    let reach = |tool: &serde_json::Value| {
+        let row = &tool["rows"][0];
+        let of = |key: &str| row[key].as_f64().unwrap_or_else(|| panic!("{key}: {row}"));
+        let (low, value, high) =
+            (of("operations_low_80_per_s"), of("operations_per_s_mean"), of("operations_high_80_per_s"));
+        assert!(low <= value && value <= high, "{row}");
+        let bits = of("bandwidth_low_80_gbit_per_s") / of("bandwidth_gbit_per_s_mean");
+        assert!((bits / (low / value) - 1.0).abs() < 1e-3, "{row}");
+        assert!(row["latency_low_80_ns"].is_null(), "{row}");
+        high / low
+    };
+    assert!(reach(&tool) < reach(&base), "{} {}", tool["rows"][0], base["rows"][0]);
+    assert_eq!(base["rows"][0]["basis"], "order only");
+    assert_eq!(base["rows"][0]["most_moved_by"], "host_verbs.post_time");
+    // The logs state Ethernet: the card has its headers, and not the base's guess.
+    assert_eq!(found["packet_header_bytes"], 82);
+    let header = shown["numbers"].as_array().expect("a list").iter();
+    let header = header.clone().find(|one| one["name"] == "network.packet_header").expect("it has one");
+    assert_eq!((&header["provenance"], &header["value"]), (&"datasheet".into(), &"82 B".into()), "{header}");
+    assert!(
+        fs::read_to_string(&card)
+            .expect("it was written")
+            .contains("that says `carried-over` is another device's")
+    );
     // Without `--mtu` it is that of the logs and not of the base's testbed.
     assert_eq!((tool["mtu_bytes"].as_u64(), found["mtu_bytes"].as_u64()), (Some(4096), Some(4096)));
     // The same log once more says nothing more.
@@ -183,7 +209,15 @@ fn a_card_is_learnt_written_loaded_and_laid_beside_its_log() {
 fn what_fits_beyond_the_base_and_is_not_told_is_assumed() {
     let folder = folder("beyond");
     let path = |name: &str| folder.join(name).display().to_string();
-    let hidden = ["--set", "network.delay=1.2us", "--set", "client.pcie0.delay=300ns"];
+    // The log states Ethernet, whose packets have 82 B beside their payload.
+    let hidden = [
+        "--set",
+        "network.delay=1.2us",
+        "--set",
+        "client.pcie0.delay=300ns",
+        "--set",
+        "network.packet_header=82B",
+    ];
     let tool = json(&[&["path", "connectx7", "--as", "ib_read_bw"], &hidden[..]].concat());
     let rows = tool["rows"].as_array().expect("a list").iter();
     let of = |row: &serde_json::Value| {
@@ -282,11 +316,13 @@ fn what_cannot_be_learnt_is_refused_by_name() {
         fs::write(folder.join(name), text).expect("written");
     }
     let path = |name: &str| folder.join(name).display().to_string();
-    let cases: [(&str, &[&str], &str); 6] = [
+    let cases: [(&str, &[&str], &str); 8] = [
         ("headless.log", &[], "the log does not say"),
         ("prose.log", &[], "no row of perftest"),
         ("whole.log", &["--hold-out", "half"], "is not a rule"),
         ("whole.log", &["--hold-out", "verb=read"], "0 of 20 points"),
+        ("whole.log", &["--hold-out", "verb=write"], "no point is of write"),
+        ("whole.log", &["--hold-out", "qps=2,4"], "the logs have 1 queue pairs"),
         ("whole.log", &["--fit", "host.cores"], "cannot be fitted"),
         ("whole.log", &["--path", "client-moon"], "client-moon"),
     ];
@@ -303,8 +339,36 @@ fn a_program_prints_its_own_columns() {
     assert!(text.contains("BW average[Gb/sec]   MsgRate[Mpps]") && text.contains(" 8388608 "), "{text}");
     let text = wide_answer(&["path", "connectx7", "--as", "ib_read_lat", "--size", "64B"]);
     assert!(text.contains("t_typical[usec]") && text.contains("the whole operation"), "{text}");
+    assert!(text.contains("How well each row is known") && text.contains("usec  80% interval"), "{text}");
+    // By its own names and letters it is the same.
+    let own = ["-q", "4", "-s", "65536", "--report_gbits", "--mtu", "4096", "-t", "64", "-n", "2000", "-b"];
+    let ours = ["--qps", "4", "--size", "64KiB", "--report-gbits", "--mtu", "4KiB", "--tx-depth", "64"];
+    let ours = [&ours[..], &["--iters", "2000", "--bidirectional"]].concat();
+    let of =
+        |options: &[&str]| wide_answer(&[&["path", "connectx7", "--as", "ib_write_bw"], options].concat());
+    assert_eq!(of(&own), of(&ours));
+    assert_eq!(of(&["-a", "--qp=2", "--inline_size=0"]), of(&["--qps", "2", "--inline-size", "0B"]));
+    // By time there is no beginning and no end that count.
+    let by_time = json(&["path", "connectx7", "--as", "ib_write_bw", "-s", "64", "-D", "10"]);
+    let row = &by_time["rows"][0];
+    let counted =
+        row["iterations"].as_f64().expect("a count") / row["operations_per_s_mean"].as_f64().expect("a rate");
+    assert!((counted - 10.0).abs() < 0.01, "{row}");
     for (options, said) in [
-        (&["--as", "ib_read_lat", "--qps", "2"][..], "--qps has no effect"),
+        (
+            &["--as", "ib_write_bw", "-c", "UD"][..],
+            "`--connection` (`-c`) of `ib_write_bw` asks for another transport",
+        ),
+        (
+            &["--as", "ib_write_bw", "--use_cuda=0"],
+            "`--use_cuda` of `ib_write_bw` takes the payload from a memory",
+        ),
+        (&["--as", "ib_read_bw", "-d", "mlx5_0", "-x", "3"], "`--ib-dev` (`-d`) of `ib_read_bw` says where"),
+        (&["--as", "ib_read_bw", "-C"], "`--report-cycles` (`-C`) of `ib_read_bw` prints"),
+        (&["--as", "ib_read_bw", "--run_infinitely"], "`--run_infinitely` of `ib_read_bw` changes the run"),
+        (&["--as", "ib_read_lat", "-D", "5"], "prints the mean alone"),
+        (&["-d", "mlx5_0"], "--as"),
+        (&["--as", "ib_read_lat", "--qps", "2"], "--qps has no effect"),
         (&["--as", "ib_read_bw", "--inline-size", "64B"][..], "--inline-size has no effect"),
         (&["--as", "ib_write_bw", "--outs", "4"][..], "--outs has no effect"),
         (&["--as", "ib_read_bw", "--verb", "write"], "cannot be used with"),

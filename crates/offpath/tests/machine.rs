@@ -31,6 +31,10 @@ fn a_machine_begins_a_card_that_loads_and_plans_name() {
     // Sources name files, and not where they lay.
     let text = fs::read_to_string(&out).expect("it was written");
     assert!(text.contains("source = \"ibv_devinfo.txt:") && !text.contains("tests/data"), "{text}");
+    assert!(
+        text.contains("that says `carried-over` is another device's"),
+        "some are this machine's own: {text}"
+    );
     let shown = wide_answer(&["device", "show", &out]);
     assert!(shown.contains("128 Gbit/s"), "{shown}");
     let path = json(&["path", &out, "--path", "client-host", "--verb", "write", "--size", "64KiB"]);
@@ -58,6 +62,16 @@ fn a_collection_is_shown_as_data_and_as_text() {
         let text = wide_answer(&["collect", "--from", &from]);
         assert!(text.contains("Links between the card and the root"), "{text}");
     }
+    // READs in flight are the lesser of what a port asks and answers, also where one is said alone, as a new device has them.
+    let folder = tempfile::tempdir().expect("a folder");
+    let ports = folder.path().join("ibv_devinfo.txt");
+    fs::write(&ports, "hca_id:\tmlx5_0\n\tmax_qp_rd_atom:\t\t\t16\n\tphys_port_cnt:\t\t\t1\n\t\tport:\t1\n")
+        .expect("a file");
+    let ports = ports.display().to_string();
+    let found = json(&["collect", "--from", &ports]);
+    assert_eq!(found["machine"]["ports"][0]["outstanding_reads"], 16, "{found}");
+    let text = wide_answer(&["collect", "--from", &ports]);
+    assert!(text.lines().any(|line| line.contains("mlx5_0 port 1") && line.contains("16")), "{text}");
     // This machine is asked without a refusal, whatever it has, and the archive is read again.
     let folder = tempfile::tempdir().expect("a folder");
     let archive = folder.path().join("machine.tar").display().to_string();
@@ -156,4 +170,26 @@ fn low_rows_have_a_cause_and_an_exit_code() {
     let refused = offpath(&["diagnose", &nothing.display().to_string(), "--device", "connectx7"]);
     assert_eq!(refused.code, 1, "{}", refused.stderr);
     assert!(refused.stdout.contains("No row can be compared"), "{}", refused.stdout);
+    assert!(refused.stdout.contains("nothing.log:1: "), "{}", refused.stdout);
+    // Figures that no model predicts are named, with the reason and with what is predicted.
+    let counters = folder.path().join("counters.log");
+    fs::write(&counters, "NIC statistics:\n     rx_packets: 12\n     tx_packets: 13\n").expect("a log");
+    let empty = folder.path().join("empty.log");
+    fs::write(&empty, "").expect("a log");
+    for (log, words) in [
+        (
+            &counters,
+            &["not compared: 2 figures: ", "there: 2 `counter_count` of ", "To compare: `ib_read_bw -a"][..],
+        ),
+        (&empty, &["no line that gives a figure", "To compare: "]),
+    ] {
+        let log = log.display().to_string();
+        let refused = offpath(&["diagnose", &log, "--device", "connectx7"]);
+        assert_eq!(refused.code, 1, "{}", refused.stderr);
+        assert!(words.iter().all(|word| refused.stdout.contains(word)), "{}", refused.stdout);
+        let found = offpath(&["diagnose", &log, "--device", "connectx7", "--format", "json"]);
+        let found: serde_json::Value = serde_json::from_str(&found.stdout).expect("it is JSON");
+        check(&found, &schema("diagnose.json"), "nothing");
+        assert!(found["nothing_comparable"]["measure"].is_string(), "{found}");
+    }
 }

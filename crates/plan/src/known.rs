@@ -7,9 +7,11 @@ use crate::rests::{Basis, MovedFigures, Rest, least_on};
 use crate::sample::{DRAWS, JointSample};
 use crate::side_by_side::side_by_side;
 use crate::solve::{payload_of, wire_rate};
+use offpath_profile::System;
 use offpath_quantity::Quantity;
-use offpath_route::{Demand, PathOperation, RouteError, Router, StationId};
+use offpath_route::{Demand, PathOperation, RouteError, Router};
 use offpath_twin::Seed;
+use std::convert::Infallible;
 
 /// What is known of one operation: its unloaded latency and what the system carries of it.
 #[derive(Clone, Debug)]
@@ -58,21 +60,12 @@ struct Cost {
 }
 
 impl Cost {
-    /// `payload` gives the seconds that the payload alone asks of a wire of whose time all of it asks so many.
-    fn of(
-        router: &Router,
-        operation: &PathOperation,
-        payload: impl Fn(StationId, f64) -> f64,
-    ) -> Result<Cost, RouteError> {
+    fn of(router: &Router, operation: &PathOperation, bound: &PayloadBound) -> Result<Cost, RouteError> {
         let route = router.route(operation)?;
         let demand = route.demand(router);
         let rate = demand.capacity(router).map_or(f64::INFINITY, |(rate, _)| rate);
-        let asked = |wire: &str| {
-            let station = router.station(wire);
-            let time = station.and_then(|station| Some((station, demand.time.get(&station)?)));
-            time.map_or(0.0, |(station, time)| payload(station, time.as_seconds()))
-        };
-        Ok(Cost { latency_s: route.latency(router).as_seconds(), rate, most: wire_rate(router, asked) })
+        let most = bound.of(router, &demand);
+        Ok(Cost { latency_s: route.latency(router).as_seconds(), rate, most })
     }
 }
 
@@ -101,38 +94,16 @@ impl Cost {
 /// assert!(low <= known[0].rate.value && known[0].rate.value <= high);
 /// ```
 pub fn known(router: &Router, operations: &[PathOperation], seed: Seed) -> Result<Vec<Known>, RouteError> {
-    // Stations are in the order of the profile, so that both systems number them alike.
-    let ideal = Router::new(&router.system().without_headers())?;
-    let demands = |router: &Router| -> Result<Vec<Demand>, RouteError> {
-        operations.iter().map(|operation| Ok(router.route(operation)?.demand(router))).collect()
-    };
-    let (whole, bare) = (demands(router)?, demands(&ideal)?);
+    let bounds: Vec<PayloadBound> = operations
+        .iter()
+        .map(|operation| PayloadBound::new(router, std::slice::from_ref(operation)))
+        .collect::<Result<_, _>>()?;
     let costs = |router: &Router| -> Result<Vec<Cost>, RouteError> {
-        let each = operations.iter().enumerate().map(|(index, operation)| {
-            let time =
-                |demand: &Demand, station| demand.time.get(&station).map_or(0.0, |time| time.as_seconds());
-            let payload = |station, drawn: f64| {
-                let (bare, whole) = (time(&bare[index], station), time(&whole[index], station));
-                payload_of(drawn, whole, bare)
-            };
-            Cost::of(router, operation, payload)
-        });
-        each.collect()
+        let each = operations.iter().zip(&bounds);
+        each.map(|(operation, bound)| Cost::of(router, operation, bound)).collect()
     };
     let point = costs(router)?;
-    // Where the system is none with these numbers, or refuses the operation, there is nothing to look at.
-    let at = |moves: &[(&Factor, Quantity)]| -> Option<Vec<Cost>> {
-        let named = moves
-            .iter()
-            .flat_map(|(factor, value)| factor.names(0).iter().map(move |name| (name.as_str(), *value)));
-        let system = router.system().with_all(named).ok()?;
-        costs(&Router::new(&system).ok()?).ok()
-    };
-    let factors = factors_of(&[router]);
-    let moved = MovedFigures::look(factors, |_| true, |moves| Ok::<_, RouteError>(at(moves)))?;
-    let sample = JointSample::new(moved.factors().to_vec(), seed, |factor| factor.id.clone());
-    let draws: Vec<Vec<Cost>> =
-        side_by_side(DRAWS, |draw| at(&sample.at(draw))).into_iter().flatten().collect();
+    let Looked { moved, draws } = look(router, seed, |system| costs(&Router::new(system).ok()?).ok());
     let lesson = Lesson::of([router.system()]);
     let (of_rates, of_latencies) = (lesson.sizes(FigureKind::Throughput), lesson.sizes(FigureKind::Latency));
     Ok(operations
@@ -155,11 +126,8 @@ pub fn known(router: &Router, operations: &[PathOperation], seed: Seed) -> Resul
                     Some((at, seen)) => (*at, seen[index]),
                     None => (factor.value, value),
                 });
-                // The card's own before those of the same card elsewhere, whose machine stands in front.
-                let mut names = factor.names(0).to_vec();
-                names.sort_by_key(String::len);
                 let moved_by = MovedBy {
-                    names,
+                    names: names(factor),
                     low,
                     high,
                     latency_s: [at_low.latency_s, at_high.latency_s],
@@ -183,4 +151,148 @@ pub fn known(router: &Router, operations: &[PathOperation], seed: Seed) -> Resul
             }
         })
         .collect())
+}
+
+/// The names of a number, the card's own before those of the same card elsewhere, whose machine stands in front.
+fn names(factor: &Factor) -> Vec<String> {
+    let mut names = factor.names(0).to_vec();
+    names.sort_by_key(String::len);
+    names
+}
+
+/// What figures are with each number moved alone, and in the draws of one joint sample of all.
+struct Looked<F> {
+    moved: MovedFigures<F>,
+    draws: Vec<F>,
+}
+
+/// Looks at figures of the system of `router` with its numbers elsewhere; where `figures` has none, or the system is none with
+/// these numbers, there is nothing to look at.
+fn look<F: Send>(router: &Router, seed: Seed, figures: impl Fn(&System) -> Option<F> + Sync) -> Looked<F> {
+    let at = |moves: &[(&Factor, Quantity)]| -> Option<F> {
+        let named = moves
+            .iter()
+            .flat_map(|(factor, value)| factor.names(0).iter().map(move |name| (name.as_str(), *value)));
+        figures(&router.system().with_all(named).ok()?)
+    };
+    let factors = factors_of(&[router]);
+    let moved = match MovedFigures::look(factors, |_| true, |moves| Ok::<_, Infallible>(at(moves))) {
+        Ok(moved) => moved,
+        Err(never) => match never {},
+    };
+    let sample = JointSample::new(moved.factors().to_vec(), seed, |factor| factor.id.clone());
+    let draws = side_by_side(DRAWS, |draw| at(&sample.at(draw))).into_iter().flatten().collect();
+    Looked { moved, draws }
+}
+
+/// A figure of a system, and the most that it can be whatever a model is wrong by.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BoundedFigure {
+    /// The figure.
+    pub value: f64,
+    /// The most that it can be; infinity where nothing bounds it.
+    pub most: f64,
+}
+
+/// How well one figure is known.
+#[derive(Clone, Debug)]
+pub struct KnownFigure {
+    /// The figure with its intervals.
+    pub ranged: Ranged,
+    /// How well it is known.
+    pub basis: Basis,
+    /// What it rests on, the heaviest first.
+    pub rests_on: Vec<Rest>,
+    /// The number known as a range that moves it most, one number at a time; none where none moves it.
+    pub most_moved_by: Option<String>,
+    /// How many of the 256 joint draws are a system that has these figures: the intervals are of these alone.
+    pub draws: usize,
+}
+
+/// How well figures of one kind are known that somebody makes of a system, as [`known`] says it of operations: by the same joint
+/// sample. `figures` has as many of any system, the system's own first; `has_evidence` says whether published numbers were
+/// fitted to what they are of.
+///
+/// Nothing where `figures` has none of the system as it is.
+pub fn known_figures(
+    router: &Router,
+    kind: FigureKind,
+    has_evidence: bool,
+    seed: Seed,
+    figures: impl Fn(&System) -> Option<Vec<BoundedFigure>> + Sync,
+) -> Option<Vec<KnownFigure>> {
+    let point = figures(router.system())?;
+    let Looked { moved, draws } = look(router, seed, figures);
+    let errors = Lesson::of([router.system()]).sizes(kind);
+    let each = point.iter().enumerate().map(|(index, own)| {
+        let figure = |seen: &Vec<BoundedFigure>| seen[index].value;
+        let rests_on = moved.rests(own.value, &figure, &[]);
+        let basis = moved.basis(&rests_on, !has_evidence, &figure, &[]).max(least_on(router.system()));
+        let sample = draws.iter().map(|draw| (draw[index].value, draw[index].most)).collect();
+        let open = moved.each().filter(|(factor, _)| factor.is_open());
+        let spans = open.map(|(factor, ends)| {
+            let [low, high] = ends.sides().map(|end| end.map_or(own.value, |(_, seen)| seen[index].value));
+            (factor, (high - low).abs())
+        });
+        let most = spans.filter(|(_, span)| *span > 0.0).max_by(|(_, one), (_, other)| one.total_cmp(other));
+        KnownFigure {
+            ranged: Ranged::of(own.value, &Widened::new(sample, &errors)),
+            basis,
+            rests_on,
+            most_moved_by: most.and_then(|(factor, _)| names(factor).into_iter().next()),
+            draws: draws.len(),
+        }
+    });
+    Some(each.collect())
+}
+
+/// What ports and links carry at most of the payload of operations that are done in turn, whatever a model is wrong by.
+pub struct PayloadBound {
+    operations: Vec<PathOperation>,
+    /// What they ask with every number at its value, with headers and without.
+    whole: Demand,
+    bare: Demand,
+}
+
+impl PayloadBound {
+    /// Of operations on the system of `router`.
+    ///
+    /// # Errors
+    /// As [`Router::route`] of each.
+    pub fn new(router: &Router, operations: &[PathOperation]) -> Result<PayloadBound, RouteError> {
+        // Stations are in the order of the profile, so that both systems number them alike.
+        let ideal = Router::new(&router.system().without_headers())?;
+        let (whole, bare) = (together(router, operations)?, together(&ideal, operations)?);
+        Ok(PayloadBound { operations: operations.to_vec(), whole, bare })
+    }
+
+    /// Rounds of all of them per second on a system with other numbers.
+    ///
+    /// # Errors
+    /// As [`Router::route`] of each.
+    pub fn rounds_per_s(&self, router: &Router) -> Result<f64, RouteError> {
+        Ok(self.of(router, &together(router, &self.operations)?))
+    }
+
+    fn of(&self, router: &Router, demand: &Demand) -> f64 {
+        let time = |demand: &Demand, station| demand.time.get(&station).map_or(0.0, |time| time.as_seconds());
+        let asked = |wire: &str| {
+            let station = router.station(wire);
+            let time = station.and_then(|station| {
+                let drawn = demand.time.get(&station)?.as_seconds();
+                Some(payload_of(drawn, time(&self.whole, station), time(&self.bare, station)))
+            });
+            time.unwrap_or(0.0)
+        };
+        wire_rate(router, asked)
+    }
+}
+
+/// What operations ask together.
+fn together(router: &Router, operations: &[PathOperation]) -> Result<Demand, RouteError> {
+    let mut demand = Demand::default();
+    for operation in operations {
+        demand.add(&router.route(operation)?.demand(router));
+    }
+    Ok(demand)
 }

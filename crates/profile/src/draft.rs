@@ -126,7 +126,7 @@ const OTHERS: &[(&str, Kind, &[&str])] = &[
 ];
 
 const BLANK: &str = "\
-# Every number below is blank, and the file is refused until each says its value, its source and how it is known:
+# The file is refused until each number that is blank below says its value, its source and how it is known:
 #   value       with its unit
 #   low, high   the interval around it; an assumed or carried-over number needs both, others may leave them out
 #   source      where it stands, in your own words
@@ -135,9 +135,9 @@ const BLANK: &str = "\
 ";
 
 const CARRIED: &str = "\
-# Every number below is carried over from another device and says nothing of this one yet: it counts as a guess within
-# `low` and `high`. Facts of standards, such as the framing of PCIe, stay what they are. Replace a line as a whole once
-# you know better: value, low, high, where that stands as `source`, `provenance = \"measured\"`, and no `rows`.
+# Every number below that says `carried-over` is another device's and says nothing of this one yet: it counts as a guess
+# within `low` and `high`. Facts of standards, such as the framing of PCIe, stay what they are. Replace a line as a whole
+# once you know better: value, low, high, where that stands as `source`, `provenance = \"measured\"`, and no `rows`.
 ";
 
 /// The host of a blank system.

@@ -17,6 +17,7 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// Shows how far a command is, from its second second on, where stderr is a terminal. It goes away when it
 /// is dropped. Elsewhere it says once, after half a minute, what is being done.
+#[derive(Debug)]
 pub struct Progress {
     bar: ProgressBar,
     /// Dropping it ends the thread that waits to show the bar.
@@ -38,6 +39,21 @@ impl Progress {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         bar.set_message(what.to_string());
         Progress::over(bar, "{spinner} {msg}, {elapsed}")
+    }
+
+    /// Something that is done in phases, of which each says its steps when it begins.
+    pub fn phased(what: &str) -> Progress {
+        let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::hidden());
+        bar.set_message(what.to_string());
+        Progress::over(bar, "{bar:40} {pos} of {len} {msg}, {eta} of these left, {elapsed} in all")
+    }
+
+    /// A phase begins, of so many steps, as in `searches from elsewhere`.
+    pub fn phase(&self, what: &str, steps: u64) {
+        self.bar.set_length(steps);
+        self.bar.set_position(0);
+        self.bar.reset_eta();
+        self.bar.set_message(what.to_string());
     }
 
     fn over(bar: ProgressBar, template: &str) -> Progress {
@@ -112,6 +128,16 @@ mod tests {
         progress.advance();
         drop(progress);
         drawn.lock().expect("nobody panicked").take()
+    }
+
+    #[test]
+    fn a_phase_begins_anew() {
+        let progress = Progress::phased("the first");
+        progress.phase("runs", 2);
+        progress.advance();
+        progress.phase("searches", 5);
+        assert_eq!((progress.bar.position(), progress.bar.length()), (0, Some(5)));
+        assert_eq!(progress.bar.message(), "searches");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A card that was learnt, as a profile: the base's files under a name of their own, with what was fitted in its place.
 
 use super::{CalibrateRequest, CalibratedLogAnswer};
-use offpath_learn::{Calibration, LearntDoubt};
+use offpath_learn::{Calibration, LearntDoubt, PacketHeader};
 use offpath_profile::{Category, Library, Provenance, System, read_text};
 use offpath_quantity::{Bytes, Quantity};
 use offpath_terminal::failure::Failure;
@@ -133,17 +133,24 @@ fn put(
     Ok(())
 }
 
-/// The network's MTU is what the logs state: a fact, which has no interval.
-fn state_mtu(bed: &mut DocumentMut, mtu: Bytes, source: &str) {
+/// A number of the network as the logs state it; where it may be more, to what.
+fn state(bed: &mut DocumentMut, key: &str, size: Bytes, at_most: Option<Bytes>, source: String) {
     let is_network = |item: &toml_edit::Item| {
-        item.get("kind").and_then(|kind| kind.as_str()) == Some("network") && item.get("mtu").is_some()
+        item.get("kind").and_then(|kind| kind.as_str()) == Some("network") && item.get(key).is_some()
     };
     for (_, item) in bed.iter_mut().filter(|(_, item)| is_network(item)) {
         let mut number = InlineTable::new();
-        number.insert("value", written(Quantity::Bytes(mtu)));
-        number.insert("source", Value::from(format!("the logs state it; {source}")));
-        number.insert("provenance", Value::from(Provenance::MeasuredHere.name()));
-        item["mtu"] = toml_edit::value(number);
+        number.insert("value", written(Quantity::Bytes(size)));
+        let mut provenance = Provenance::MeasuredHere;
+        if let Some(at_most) = at_most {
+            number.insert("low", written(Quantity::Bytes(size)));
+            number.insert("high", written(Quantity::Bytes(at_most)));
+            // The link layer is stated, and what its packets have follows.
+            provenance = Provenance::Datasheet;
+        }
+        number.insert("source", Value::from(source.as_str()));
+        number.insert("provenance", Value::from(provenance.name()));
+        item[key] = toml_edit::value(number);
     }
 }
 
@@ -153,7 +160,7 @@ pub(super) fn card(
     request: &CalibrateRequest,
     system: &System,
     numbers: &[ChangedNumber],
-    (logs, mtu): (&[&CalibratedLogAnswer], Option<Bytes>),
+    (logs, mtu, header): (&[&CalibratedLogAnswer], Option<Bytes>, Option<PacketHeader>),
 ) -> Result<Vec<CardFile>, Failure> {
     let mut hasher = crc32fast::Hasher::new();
     logs.iter().for_each(|log| hasher.update(log.crc32.as_bytes()));
@@ -220,7 +227,11 @@ pub(super) fn card(
         .collect();
     put(&mut bed, &testbed_file, &of_bed, &source_words)?;
     if let Some(mtu) = mtu {
-        state_mtu(&mut bed, mtu, &source_words);
+        state(&mut bed, "mtu", mtu, None, format!("the logs state it; {source_words}"));
+    }
+    if let Some(PacketHeader { size, at_most, what }) = header {
+        let source = format!("the logs state the link layer: {what}; {source_words}");
+        state(&mut bed, "packet_header", size, Some(at_most), source);
     }
 
     // Hosts and other machines' devices with fitted numbers are files beside it.

@@ -9,9 +9,9 @@ use crate::import::{ImportRemarkAnswer, ImportRequest, import_each};
 use crate::system::SystemAnswer;
 use crate::tool::refused;
 use offpath_learn::{
-    Calibration, CalibrationError, CalibrationRequest, ErrorSummary, HoldOut, KeptNumber, KeptReason,
-    LearntDoubt, LearntNumber, LeftAside, MeasuredPoint, PointCollector, RunKind, calibrate as learn,
-    program_of,
+    Calibration, CalibrationError, CalibrationProgress, CalibrationRequest, ErrorSummary, HoldOut,
+    KeptNumber, KeptReason, LearntDoubt, LearntNumber, LeftAside, MeasuredPoint, PacketHeader,
+    PointCollector, RunKind, calibrate as learn, program_of,
 };
 use offpath_logs::LogItem;
 use offpath_quantity::Bytes;
@@ -90,6 +90,9 @@ pub struct CalibrateAnswer {
     pub points: Vec<CalibratedPointAnswer>,
     /// The path MTU that all logs state, which the card's network gets; null where they state none or several.
     pub mtu_bytes: Option<u64>,
+    /// Bytes beside the payload of a packet, by the link layer that all logs state, which the card's network gets in place of
+    /// the base's guess; null where they state none, or where the base knows it.
+    pub packet_header_bytes: Option<u64>,
     /// The card as a profile, with what stands beside it.
     #[serde(skip)]
     pub card: Vec<CardFile>,
@@ -258,6 +261,17 @@ pub struct CalibratedPointAnswer {
 /// # Errors
 /// Where a log cannot be read, a system or a run is refused, or a number is asked for that the logs do not tell.
 pub fn calibrate(request: &CalibrateRequest) -> Result<CalibrateAnswer, Failure> {
+    calibrate_telling(request, &())
+}
+
+/// The same, which says how far it is.
+///
+/// # Errors
+/// As [`calibrate`].
+pub fn calibrate_telling(
+    request: &CalibrateRequest,
+    progress: &dyn CalibrationProgress,
+) -> Result<CalibrateAnswer, Failure> {
     let library = request.system.library()?;
     let system = request.system.load(&library, &request.base, &[])?;
     // Whether queue pairs or an engine have to carry it, the logs decide.
@@ -283,6 +297,14 @@ pub fn calibrate(request: &CalibrateRequest) -> Result<CalibrateAnswer, Failure>
             "`offpath import LOG...` shows what they say",
         ));
     }
+    // One rule says it of logs and of a machine's own tools.
+    let layers = points.iter().map(|point| point.link_layer.as_deref());
+    let header =
+        PacketHeader::of_link_layers(layers).and_then(|header| Some((header, header.put_into(&system)?)));
+    let (header, system) = match header {
+        Some((header, changed)) => (Some(header), changed),
+        None => (None, system),
+    };
     let default = [HoldOut::Sizes];
     let hold_out: &[HoldOut] = if request.hold_out.is_empty() { &default } else { &request.hold_out };
     let learnt = learn(&CalibrationRequest {
@@ -292,6 +314,7 @@ pub fn calibrate(request: &CalibrateRequest) -> Result<CalibrateAnswer, Failure>
         hold_out,
         fit: &request.fit,
         pin: &request.pin,
+        progress,
     })
     .map_err(failed)?;
     let logs = logs(&points);
@@ -300,7 +323,7 @@ pub fn calibrate(request: &CalibrateRequest) -> Result<CalibrateAnswer, Failure>
     let fitted = learnt.points.iter().filter(|one| !one.held_out).map(|one| &points[one.point].file);
     let fitted: BTreeSet<&String> = fitted.collect();
     let sources: Vec<&CalibratedLogAnswer> = logs.iter().filter(|log| fitted.contains(&log.file)).collect();
-    let card = card::card(&library, request, &system, &card::changes(&learnt), (&sources, mtu))?;
+    let card = card::card(&library, request, &system, &card::changes(&learnt), (&sources, mtu, header))?;
     Ok(CalibrateAnswer {
         schema_version: SCHEMA_VERSION,
         system: SystemAnswer::of(&system),
@@ -324,6 +347,7 @@ pub fn calibrate(request: &CalibrateRequest) -> Result<CalibrateAnswer, Failure>
         }),
         points: of_points(&points, &learnt),
         mtu_bytes: mtu.map(Bytes::get),
+        packet_header_bytes: header.map(|header| header.size.get()),
         card,
     })
 }
@@ -338,6 +362,9 @@ fn failed(error: CalibrationError) -> Failure {
     let help = match error {
         CalibrationError::Expect(error) => return refused(error),
         CalibrationError::TooFew { .. } => "docs/calibrate.md says which runs tell what",
+        CalibrationError::HoldsNothing { .. } => {
+            "name what they have by `--hold-out`, or leave it out for every second size"
+        }
         CalibrationError::NoSuchNumber { .. } => "name one of a rate, a time or a count of slots",
         CalibrationError::NotToldApart { .. } | CalibrationError::NotSeen { .. } => {
             "take that run, or leave the number out of `--fit`"

@@ -134,7 +134,12 @@ impl CalibrateAnswer {
         });
         text += &screen.table(&["log", "run", "", "error", "roofline"], rows.collect());
         let mtu = self.mtu_bytes.map(|mtu| format!(" Its network has the logs' MTU, {mtu} B."));
-        let mtu = mtu.unwrap_or_default();
+        let header = self.packet_header_bytes.map(|header| {
+            format!(
+                " The logs state Ethernet: its packets have {header} B beside the payload, as RoCEv2 has it."
+            )
+        });
+        let mtu = mtu.unwrap_or_default() + &header.unwrap_or_default();
         let names: Vec<&str> = self.card.iter().map(|file| file.name.as_str()).collect();
         let fitted = self.numbers.iter().filter(|one| one.assumed_because.is_some());
         let kept = self.kept.iter().filter(|one| one.low.is_some());

@@ -16,6 +16,7 @@ use offpath_route::Router;
 use offpath_terminal::failure::{Failure, unknown_path};
 use offpath_terminal::options::SystemOptions;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -80,6 +81,46 @@ pub struct DiagnoseAnswer {
     pub assumed: Vec<String>,
     /// Figures that are not compared.
     pub skipped: Vec<SkippedAnswer>,
+    /// Where no figure can be compared: what the logs have; null elsewhere.
+    pub nothing_comparable: Option<NothingComparableAnswer>,
+}
+
+/// What logs have of which no figure can be compared.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct NothingComparableAnswer {
+    /// The figures, by tool and meaning.
+    pub figures: Vec<FoundFiguresAnswer>,
+    /// Lines that gave none, and why, by reason; the files' blank lines and heads are none.
+    pub lines: Vec<UnreadLinesAnswer>,
+    /// What to measure instead, as a command.
+    pub measure: String,
+}
+
+/// Figures of one meaning.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct FoundFiguresAnswer {
+    /// Who measured.
+    pub tool: &'static str,
+    /// What they mean, with their unit.
+    pub metric: String,
+    /// How many.
+    pub count: u64,
+}
+
+/// Lines that give no figure, for one reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct UnreadLinesAnswer {
+    /// The file of the first, as it was named.
+    pub file: String,
+    /// The first line, from 1.
+    pub line: u64,
+    /// How many.
+    pub count: u64,
+    /// Why.
+    pub why: String,
 }
 
 /// A row beside what is expected of it. Of a latency a share is the expected over the measured.
@@ -184,13 +225,25 @@ pub fn diagnose(request: &DiagnoseRequest) -> Result<DiagnoseAnswer, Failure> {
         None => usual_path(&system, &router)?,
     };
     let mut figures = Vec::new();
+    let mut lines: Vec<UnreadLinesAnswer> = Vec::new();
     let mut name: Arc<str> = "".into();
     import_each(&ImportRequest { logs: request.logs.clone() }, |file, item| {
-        if let LogItem::Measurement(measurement) = item {
-            if &*name != file {
-                name = file.into();
+        match item {
+            LogItem::Measurement(measurement) => {
+                if &*name != file {
+                    name = file.into();
+                }
+                figures.push(LoggedFigure { file: name.clone(), measurement });
             }
-            figures.push(LoggedFigure { file: name.clone(), measurement });
+            LogItem::Remark(remark) => match lines.iter_mut().find(|known| known.why == remark.why) {
+                Some(known) => known.count += remark.lines,
+                None => lines.push(UnreadLinesAnswer {
+                    file: file.to_string(),
+                    line: remark.line,
+                    count: remark.lines,
+                    why: remark.why.into_owned(),
+                }),
+            },
         }
         Ok(())
     })?;
@@ -204,7 +257,11 @@ pub fn diagnose(request: &DiagnoseRequest) -> Result<DiagnoseAnswer, Failure> {
     let found = of(&system, &path, &figures, machine.as_ref()).map_err(|error| {
         Failure::input(error.to_string(), format!("`offpath path {}` lists paths", request.device))
     })?;
-    Ok(DiagnoseAnswer::of(&system, path, found, request.least_share))
+    let mut answer = DiagnoseAnswer::of(&system, path, found, request.least_share);
+    if answer.points.is_empty() {
+        answer.nothing_comparable = Some(NothingComparableAnswer::of(&figures, lines));
+    }
+    Ok(answer)
 }
 
 /// That the ends of a path have ports of different rates, which the slower one of both bounds: a benchmark mostly runs between
@@ -268,6 +325,7 @@ impl DiagnoseAnswer {
             questions: found.questions.iter().map(QuestionAnswer::of).collect(),
             assumed,
             skipped: found.skipped.into_iter().map(|(why, count)| SkippedAnswer { count, why }).collect(),
+            nothing_comparable: None,
         }
     }
 
@@ -276,6 +334,25 @@ impl DiagnoseAnswer {
         match self.reaching_rows {
             Some(reaching) => !self.points.is_empty() && reaching == self.points.len() as u64,
             None => !self.points.is_empty(),
+        }
+    }
+}
+
+impl NothingComparableAnswer {
+    fn of(figures: &[LoggedFigure], lines: Vec<UnreadLinesAnswer>) -> NothingComparableAnswer {
+        let mut found: BTreeMap<(&'static str, String), u64> = BTreeMap::new();
+        for figure in figures {
+            let measurement = &figure.measurement;
+            *found.entry((measurement.tool.name(), measurement.key())).or_default() += 1;
+        }
+        NothingComparableAnswer {
+            figures: found
+                .into_iter()
+                .map(|((tool, metric), count)| FoundFiguresAnswer { tool, metric, count })
+                .collect(),
+            lines,
+            measure: "`ib_read_bw -a SERVER` and `ib_read_lat -a SERVER` over RC, and keep what the client prints, head included"
+                .to_string(),
         }
     }
 }

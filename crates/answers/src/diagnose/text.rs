@@ -32,6 +32,12 @@ fn odd_rows(shares: &[f64], is_low: bool) -> String {
     text + "\n"
 }
 
+/// So many of something.
+fn counted(count: u64, what: &str) -> String {
+    let end = if count == 1 || what.ends_with('`') { "" } else { "s" };
+    format!("{count} {what}{end}")
+}
+
 impl DiagnoseAnswer {
     /// The verdict, what explains it, and the rows.
     pub fn text(&self, screen: &Screen) -> String {
@@ -58,6 +64,9 @@ impl DiagnoseAnswer {
                 text += &format!("{}:{}-{}: {}\n", shape.file, shape.first_line, shape.last_line, shape.what);
             }
         }
+        if self.nothing_comparable.is_some() {
+            return text.trim_start_matches('\n').to_string();
+        }
         text += &screen.heading("Measured and expected");
         let rows = self.points.iter().take(MOST_ROWS).map(DiagnosedPointAnswer::row);
         let header = ["line", "run", "figure", "measured", "expected", "share", "as stated", "bound by"];
@@ -76,6 +85,31 @@ impl DiagnoseAnswer {
             self.guessed_numbers, self.numbers
         );
         text.trim_start_matches('\n').to_string()
+    }
+
+    /// What there was in place of a row that can be compared, why it cannot be, and what can.
+    fn nothing_text(&self) -> String {
+        let mut text = "No row can be compared with the model.\n".to_string();
+        let Some(nothing) = &self.nothing_comparable else { return text };
+        for skipped in &self.skipped {
+            text += &format!("not compared: {}: {}\n", counted(skipped.count, "figure"), skipped.why);
+        }
+        for found in &nothing.figures {
+            text += &format!(
+                "there: {} of {}\n",
+                counted(found.count, &format!("`{}`", found.metric)),
+                found.tool
+            );
+        }
+        for lines in &nothing.lines {
+            let count = counted(lines.count, "line");
+            text +=
+                &format!("not read: {count}, the first at {}:{}: {}\n", lines.file, lines.line, lines.why);
+        }
+        if nothing.figures.is_empty() && nothing.lines.is_empty() {
+            text += "The logs have no line that gives a figure.\n";
+        }
+        text + &format!("To compare: {}.\n", nothing.measure)
     }
 
     fn shares(&self) -> Vec<f64> {
@@ -100,7 +134,7 @@ impl DiagnoseAnswer {
                  but with the cause below nothing is left but what the rows scatter by.\n"
             ),
             "high" => odd_rows(&self.shares(), false),
-            _ => "No row can be compared with the model.\n".to_string(),
+            _ => self.nothing_text(),
         };
         if let (Some(least), Some(reaching)) = (self.least_share, self.reaching_rows) {
             text += &format!(

@@ -186,7 +186,7 @@ pub struct RdmaPortAnswer {
     pub mtu_at_most_bytes: Option<u64>,
     /// Ethernet or InfiniBand.
     pub link_layer: Option<String>,
-    /// READs and atomics that a queue pair may have in flight.
+    /// READs and atomics of a queue pair in flight between two such ports: the lesser of what one asks and the other answers.
     pub outstanding_reads: Option<u64>,
 }
 
@@ -461,7 +461,7 @@ impl RdmaPortAnswer {
             mtu_bytes: port.mtu.as_ref().map(|own| own.value.get()),
             mtu_at_most_bytes: port.mtu_at_most.as_ref().map(|own| own.value.get()),
             link_layer: port.link_layer.as_ref().map(|own| own.value.clone()),
-            outstanding_reads: port.outstanding_reads.as_ref().map(|own| own.value),
+            outstanding_reads: port.reads_in_flight().map(|own| own.value),
         }
     }
 }

@@ -118,7 +118,7 @@ impl DescribedMachineAnswer {
                     TableCell::Number(or_dash(port.outstanding_reads.map(|reads| reads.to_string()))),
                 ]
             });
-            let header = ["port", "state", "rate", "path MTU", "link layer", "outstanding READs"];
+            let header = ["port", "state", "rate", "path MTU", "link layer", "READs in flight"];
             text += &screen.table(&header, rows.collect());
         }
         text + &self.remarks(screen)

@@ -6,6 +6,7 @@ mod oddity;
 pub use cost::{OddityCost, costs};
 pub use oddity::{Mend, Oddity, OddityKind};
 
+use crate::link_layer::PacketHeader;
 use offpath_logs::machine::{
     FactPlace, MachineFacts, PciAddress, PciFunction, PciLinkState, PciPort, RdmaPortFacts, Stated,
 };
@@ -270,11 +271,6 @@ fn describe_card(links: &[CardLinkFacts], function: &PciFunction, description: &
     }
 }
 
-/// Bytes around the payload of a RoCEv2 packet over IPv4: preamble and gap 20, Ethernet 18, IP 20, UDP 8, BTH 12, ICRC 4.
-const ROCE_HEADER: Bytes = Bytes::new(82);
-/// The same with a VLAN tag and IPv6.
-const ROCE_HEADER_AT_MOST: Bytes = Bytes::new(106);
-
 fn describe_ports(facts: &MachineFacts, ports: &[&RdmaPortFacts], description: &mut Description) {
     let numbers = &mut description.numbers;
     let is_up = |port: &&&RdmaPortFacts| port.is_active.as_ref().is_none_or(|up| up.value);
@@ -304,8 +300,8 @@ fn describe_ports(facts: &MachineFacts, ports: &[&RdmaPortFacts], description: &
             }
         }
     }
-    let in_flight = ports.iter().flat_map(|port| [&port.outstanding_reads, &port.outstanding_reads_answered]);
-    if let Some(reads) = in_flight.flatten().filter(|reads| reads.value > 0).min_by_key(|reads| reads.value) {
+    let in_flight = ports.iter().filter_map(|port| port.reads_in_flight());
+    if let Some(reads) = in_flight.min_by_key(|reads| reads.value) {
         let count = Quantity::Count(reads.value);
         let what = "READs and atomics of a queue pair";
         numbers.push(known(
@@ -322,13 +318,14 @@ fn describe_ports(facts: &MachineFacts, ports: &[&RdmaPortFacts], description: &
         let size = Quantity::Bytes(mtu.value);
         numbers.push(known(DraftPart::Network, "mtu", size, Provenance::Measured, "active_mtu", &mtu.at));
     }
-    let is_ethernet = |layer: &&Stated<String>| layer.value == "Ethernet";
-    if let Some(layer) = ports.iter().find_map(|port| port.link_layer.as_ref().filter(is_ethernet)) {
-        let size = Quantity::Bytes(ROCE_HEADER);
-        let what = "Ethernet: headers of RoCEv2 over IPv4, preamble and gap; with VLAN and IPv6 at most";
+    let layers = ports.iter().filter_map(|port| port.link_layer.as_ref());
+    let mut headers = layers.filter_map(|layer| Some((layer, PacketHeader::of_link_layer(&layer.value)?)));
+    if let Some((layer, header)) = headers.next() {
+        let size = Quantity::Bytes(header.size);
+        let what = header.what;
         numbers.push(DraftNumber {
             low: Some(size),
-            high: Some(Quantity::Bytes(ROCE_HEADER_AT_MOST)),
+            high: Some(Quantity::Bytes(header.at_most)),
             ..known(DraftPart::Network, "packet_header", size, Provenance::Datasheet, what, &layer.at)
         });
     }

@@ -1,6 +1,8 @@
 //! Causes of figures that are not what they should be: what each changes in a system, a run, or what is printed.
 
+use super::points::UNITS;
 use crate::run::{RunKind, RunLength, ToolRun};
+use offpath_logs::TrafficDirections;
 use offpath_profile::System;
 use offpath_quantity::{BitRate, Bytes, Time};
 use offpath_route::Router;
@@ -112,7 +114,7 @@ impl Cause {
             Cause::OtherEndpoint => "the other end is another endpoint of the card than was meant",
             Cause::FewIterations => "the run has few iterations, so that warm-up and end count",
             Cause::OneDirectionCounted => "of traffic in both directions one is counted",
-            Cause::Unit => "the figure is in another unit than its label says",
+            Cause::Unit => "the bandwidth is in another unit than its label says",
             Cause::LatencySpan => {
                 "the latency is a whole round trip where half of one is meant, or the reverse"
             }
@@ -192,8 +194,10 @@ pub enum CauseChange {
     Inline(Bytes),
     /// So many iterations of each queue pair.
     Iterations(u64),
-    /// What is printed of a bandwidth or rate is so many times what it is.
-    Bandwidth(f64),
+    /// What is printed as a bandwidth is so many times what it is: a unit touches no count of messages.
+    Unit(f64),
+    /// Traffic goes both ways, and what is printed is of one. Messages are counted, so bandwidth and rate are halved alike.
+    OneDirection,
     /// What is printed of a latency is so many times what it is.
     Latency(f64),
 }
@@ -285,16 +289,10 @@ impl CauseChange {
             CauseChange::Iterations(count) => {
                 run.length = Some(RunLength::Iterations(count.saturating_mul(run.queue_pairs.max(1))));
             }
+            CauseChange::OneDirection if run.kind == RunKind::Bandwidth => {
+                run.directions = TrafficDirections::Both;
+            }
             _ => {}
-        }
-    }
-
-    /// How many times what it is the figure says.
-    pub(super) fn printed_times(&self, kind: RunKind) -> f64 {
-        match (self, kind) {
-            (CauseChange::Bandwidth(times), RunKind::Bandwidth) => *times,
-            (CauseChange::Latency(times), RunKind::Latency) => *times,
-            _ => 1.0,
         }
     }
 }
@@ -358,16 +356,10 @@ pub(super) fn variants(
         add(Cause::FewIterations, format!("{count} of each queue pair"), CauseChange::Iterations(count));
     }
     if has_both_directions {
-        add(Cause::OneDirectionCounted, "half".to_string(), CauseChange::Bandwidth(0.5));
+        add(Cause::OneDirectionCounted, "half".to_string(), CauseChange::OneDirection);
     }
-    const MIB_PER_MB: f64 = 1.048_576;
-    for (degree, times) in [
-        ("bits that are called bytes", 8.0),
-        ("bytes that are called bits", 0.125),
-        ("10^6 bytes that are called 2^20", MIB_PER_MB),
-        ("2^20 bytes that are called 10^6", 1.0 / MIB_PER_MB),
-    ] {
-        add(Cause::Unit, degree.to_string(), CauseChange::Bandwidth(times));
+    for (degree, times) in UNITS {
+        add(Cause::Unit, degree.to_string(), CauseChange::Unit(times));
     }
     add(Cause::LatencySpan, "a round trip".to_string(), CauseChange::Latency(2.0));
     add(Cause::LatencySpan, "half of the span".to_string(), CauseChange::Latency(0.5));

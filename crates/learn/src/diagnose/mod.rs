@@ -11,12 +11,13 @@ pub use shape::{Question, RowShape};
 
 use crate::describe::{Description, OddityKind};
 use crate::expect::{ExpectError, Expected, ToolBench};
+use crate::link_layer::PacketHeader;
 use crate::run::{RunKind, RunLength, ToolProgram, ToolRun};
 use cause::variants;
-use offpath_logs::LogFigure;
+use offpath_logs::{LogFigure, TrafficDirections};
 use offpath_profile::System;
 use offpath_route::Router;
-use points::{Point, Runs, Series};
+use points::{Point, PrintedUnit, Runs, Series, UNITS};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -168,18 +169,29 @@ pub fn diagnose(
     machine: Option<&Description>,
 ) -> Result<Diagnosis, ExpectError> {
     let (all, mut skipped) = points::series(figures);
+    let mut assumed = Vec::new();
+    let layers = all.iter().map(|series| series.conditions.link_layer.as_deref());
+    let roce =
+        PacketHeader::of_link_layers(layers).and_then(|header| Some((header, header.put_into(system)?)));
+    let system = match &roce {
+        Some((header, changed)) => {
+            assumed.push(format!(
+                "the logs state Ethernet: {} beside the payload of a packet, as RoCEv2 over IPv4 has it, and not the {} that the \
+                 profile takes for any network",
+                header.size, system.network.packet_header
+            ));
+            changed
+        }
+        None => system,
+    };
     let healthy = Benches::new(system, path)?;
     let router = Router::new(system)?;
     let has_both = all.iter().any(|series| {
-        series
-            .conditions
-            .directions
-            .is_none_or(|directions| directions == offpath_logs::TrafficDirections::Both)
+        series.conditions.directions.is_none_or(|directions| directions == TrafficDirections::Both)
     });
     let variants = variants(system, &router, path, has_both);
     let mut bench_of: Vec<Option<Benches>> = variants.iter().map(|_| None).collect();
     let mut rows: Vec<Row> = Vec::new();
-    let mut assumed = Vec::new();
     for series in &all {
         let Some((program, resolved)) = resolve(series, &healthy, &variants, &mut bench_of, system, path)
         else {
@@ -311,7 +323,26 @@ impl Row<'_> {
             CauseChange::Iterations(_) if says.iterations.is_some() || says.duration.is_some() => {
                 run.length = stated.length;
             }
+            CauseChange::OneDirection if says.directions.is_some() => run.directions = stated.directions,
             _ => {}
+        }
+    }
+
+    /// How many times what it is the row's figure says under a change.
+    fn printed_times(&self, change: &CauseChange, run: &ToolRun) -> f64 {
+        match (change, run.kind, self.point.measured) {
+            (CauseChange::Unit(times), RunKind::Bandwidth, LogFigure::BitRate(_)) => match self.series.unit {
+                PrintedUnit::Right => 1.0,
+                PrintedUnit::Wrong(times) => times,
+                PrintedUnit::Unknown => *times,
+            },
+            (CauseChange::OneDirection, RunKind::Bandwidth, _)
+                if run.directions == TrafficDirections::Both =>
+            {
+                0.5
+            }
+            (CauseChange::Latency(times), RunKind::Latency, _) => *times,
+            _ => 1.0,
         }
     }
 
@@ -525,7 +556,7 @@ fn deviation(row: &Row, bench: &Benches, changes: &[&CauseChange]) -> Option<f64
     for change in changes {
         change.change_run(&mut run);
         row.keep_stated(change, &mut run);
-        times *= change.printed_times(run.kind);
+        times *= row.printed_times(change, &run);
     }
     let expected = bench.expect(&run).ok()?;
     let figure = points::performance(row.figure(&expected)?);
@@ -607,6 +638,13 @@ impl Fit<'_, '_> {
                 let (degree, says) =
                     (format!("{} inline", stated.inline), format!("{} inline", stated.inline));
                 add(Cause::InlineOff, degree, CauseChange::Inline(stated.inline), &says);
+            }
+            if let PrintedUnit::Wrong(times) = row.series.unit
+                && let Some((degree, _)) = UNITS.into_iter().find(|(_, own)| *own == times)
+            {
+                let says =
+                    format!("bandwidths that are {times:.4} times size times message rate of their rows");
+                add(Cause::Unit, degree.to_string(), CauseChange::Unit(times), &says);
             }
             if let (Some(RunLength::Iterations(own)), Some(RunLength::Iterations(usual))) =
                 (stated.length, reference.length)

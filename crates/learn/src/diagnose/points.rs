@@ -4,8 +4,8 @@ use crate::run::{
     NotARun, PROGRAMS, RunKind, RunLength, TOOL_CQ_MODERATION, TOOL_TX_DEPTH, ToolProgram, ToolRun,
 };
 use offpath_logs::{
-    LogConditions, LogFigure, LogMeasurement, LogOperation, LogTool, MetricStatistic, MetricSubject,
-    TrafficDirections,
+    LogCaution, LogConditions, LogFigure, LogMeasurement, LogOperation, LogTool, MetricStatistic,
+    MetricSubject, TrafficDirections,
 };
 use offpath_quantity::Bytes;
 use offpath_route::Verb;
@@ -28,8 +28,37 @@ pub(super) struct Series {
     pub kind: RunKind,
     /// What the rows have in common, the payload and iterations left out.
     pub conditions: LogConditions,
+    /// Whether the bandwidths are in the unit that they are printed under.
+    pub unit: PrintedUnit,
     pub points: Vec<Point>,
 }
+
+/// Whether bandwidths of a series are in the unit that they are printed under. Size times message rate of the same row is the
+/// bandwidth in its true unit, and a table has one unit, so the rows decide together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum PrintedUnit {
+    /// They are: bandwidth and message rate agree, or they differ by what is none of [`UNITS`].
+    Right,
+    /// They are so many times what they are, by one of [`UNITS`].
+    Wrong(f64),
+    /// No row has both with enough digits.
+    Unknown,
+}
+
+/// Units that are taken for one another, and how many times what it is a bandwidth says then.
+pub(super) const UNITS: [(&str, f64); 4] = [
+    ("bits that are called bytes", 8.0),
+    ("bytes that are called bits", 0.125),
+    ("10^6 bytes that are called 2^20", MIB_PER_MB),
+    ("2^20 bytes that are called 10^6", 1.0 / MIB_PER_MB),
+];
+const MIB_PER_MB: f64 = 1.048_576;
+
+/// How far rounding may part bandwidth and message rate of a row that decides of its unit, as a share: units differ by
+/// 4.9% at least.
+const MOST_ROUNDING: f64 = 0.01;
+/// How far they may lie apart beyond that.
+const AGREEMENT: f64 = 0.005;
 
 impl Series {
     /// Whether it goes over several payloads.
@@ -49,6 +78,10 @@ pub(super) struct Point {
     pub conditions: Arc<LogConditions>,
     /// The highest figure of the row, where it prints one: how far apart a run's best and its mean are.
     pub peak: Option<f64>,
+    /// The row's mean bandwidth, with its key, where it prints one.
+    bandwidth: Option<(LogFigure, String)>,
+    /// That bandwidth over size times message rate, where rounding leaves enough of both.
+    bandwidth_times: Option<f64>,
 }
 
 impl Point {
@@ -108,9 +141,21 @@ pub(super) fn series(figures: &[LoggedFigure]) -> (Vec<Series>, BTreeMap<String,
             _ => RunKind::Bandwidth,
         };
         let peak = row.iter().find(|figure| figure.measurement.metric.statistic == MetricStatistic::Peak);
-        let mean = row.iter().find(|figure| {
-            let metric = figure.measurement.metric;
-            metric.subject == MetricSubject::Bandwidth && metric.statistic == MetricStatistic::Mean
+        let comparable = |subject: MetricSubject| {
+            row.iter().filter(is_comparable).find(|figure| figure.measurement.metric.subject == subject)
+        };
+        let mean = comparable(MetricSubject::Bandwidth);
+        let rate = comparable(MetricSubject::OperationRate);
+        let is_from_rate = |mean: &&&LoggedFigure| mean.measurement.cautions.has(LogCaution::UnitFromRate);
+        let bandwidth_times = mean.filter(is_from_rate).map(|_| 1.0).or_else(|| {
+            let (mean, rate) = mean.zip(rate)?;
+            let (mean, rate) = (&mean.measurement, &rate.measurement);
+            let bits = mean.conditions.payload?.get() as f64 * 8.0;
+            let rounding = |one: &LogMeasurement| one.step.value() / 2.0 / one.figure.value();
+            let times = performance(mean.figure) / (performance(rate.figure) * bits);
+            let is_told =
+                rounding(mean) + rounding(rate) <= MOST_ROUNDING && times.is_finite() && times > 0.0;
+            is_told.then_some(times)
         });
         let peak = peak
             .zip(mean)
@@ -121,6 +166,8 @@ pub(super) fn series(figures: &[LoggedFigure]) -> (Vec<Series>, BTreeMap<String,
             metric: measurement.key(),
             conditions: measurement.conditions.clone(),
             peak: peak.filter(|ratio| ratio.is_finite() && *ratio > 0.0),
+            bandwidth: mean.map(|mean| (mean.measurement.figure, mean.measurement.key())),
+            bandwidth_times,
         };
         let mut common = (*measurement.conditions).clone();
         (common.payload, common.iterations) = (None, None);
@@ -130,10 +177,35 @@ pub(super) fn series(figures: &[LoggedFigure]) -> (Vec<Series>, BTreeMap<String,
             Some(last) if last.file == file && last.kind == kind && last.conditions == common => {
                 last.points.push(point);
             }
-            _ => found.push(Series { file, kind, conditions: common, points: vec![point] }),
+            _ => {
+                let unit = PrintedUnit::Unknown;
+                found.push(Series { file, kind, conditions: common, unit, points: vec![point] });
+            }
         }
     }
+    found.iter_mut().for_each(Series::decide_unit);
     (found, skipped)
+}
+
+impl Series {
+    /// Says whether its bandwidths are in their unit. Where they are not, they are what is compared, since a message rate beside
+    /// them does not show it.
+    fn decide_unit(&mut self) {
+        let mut times: Vec<f64> = self.points.iter().filter_map(|point| point.bandwidth_times).collect();
+        times.sort_by(f64::total_cmp);
+        let Some(median) = times.get(times.len() / 2) else { return };
+        let is_near = |unit: f64| (median / unit - 1.0).abs() <= MOST_ROUNDING + AGREEMENT;
+        let Some((_, unit)) = UNITS.into_iter().find(|(_, unit)| is_near(*unit)) else {
+            self.unit = PrintedUnit::Right;
+            return;
+        };
+        self.unit = PrintedUnit::Wrong(unit);
+        for point in &mut self.points {
+            if let Some((figure, metric)) = point.bandwidth.take() {
+                (point.measured, point.metric) = (figure, metric);
+            }
+        }
+    }
 }
 
 /// A run as its log states it and, where the log is silent, as the tool does it when nothing is said; and the same with

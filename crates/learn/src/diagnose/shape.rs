@@ -1,6 +1,6 @@
 //! What rows look like by themselves, whatever a model expects of them, and what the model has no number for.
 
-use super::points::{Series, performance};
+use super::points::{PrintedUnit, Series, performance};
 use super::{Diagnosis, DiagnosisVerdict};
 use crate::describe::{Description, OddityKind};
 use crate::run::RunKind;
@@ -215,6 +215,15 @@ pub(super) fn questions(
         ask(
             "are packets lost and retransmitted?",
             "hw_counters `packet_seq_err`, `out_of_sequence` and `local_ack_timeout_err`, twice: the difference",
+        );
+    }
+    let is_unit_right =
+        |series: &Series| series.kind == RunKind::Bandwidth && series.unit == PrintedUnit::Right;
+    if explained < 0.8 && diagnosis.verdict == DiagnosisVerdict::High && all.iter().any(is_unit_right) {
+        ask(
+            "is the clock wrong that the tool times with? Bandwidth and message rate agree, so the unit of neither is wrong; \
+             perftest takes both from the processor's cycles, by the frequency that it was told",
+            "the same run by `time`; `lscpu` for `constant_tsc`; perftest's `Conflicting CPU frequency values`, and its `-F`",
         );
     }
     if explained < 0.8 && diagnosis.verdict == DiagnosisVerdict::Low {

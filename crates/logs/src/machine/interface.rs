@@ -34,6 +34,12 @@ pub struct RdmaPortFacts {
 }
 
 impl RdmaPortFacts {
+    /// READs and atomics of a queue pair that may be in flight between two such ports: what the one asks and the other answers.
+    pub fn reads_in_flight(&self) -> Option<&Stated<u64>> {
+        let both = [&self.outstanding_reads, &self.outstanding_reads_answered];
+        both.into_iter().flatten().filter(|reads| reads.value > 0).min_by_key(|reads| reads.value)
+    }
+
     /// Bits per second of the port.
     pub fn rate(&self) -> Option<Stated<BitRate>> {
         let (lanes, rate) = (self.lanes.as_ref()?, self.lane_rate.as_ref()?);

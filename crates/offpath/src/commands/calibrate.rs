@@ -5,8 +5,8 @@ use crate::failure::Failure;
 use crate::output::{OutputFile, tell};
 use crate::progress::Progress;
 use clap::Args;
-use offpath::answers::calibrate::{CalibrateAnswer, CalibrateRequest, calibrate};
-use offpath::learn::HoldOut;
+use offpath::answers::calibrate::{CalibrateAnswer, CalibrateRequest, calibrate_telling};
+use offpath::learn::{CalibrationProgress, HoldOut};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -70,9 +70,9 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         // What the fit takes minutes for has to have a place.
         OutputFile::create(output)?;
     }
-    let progress = Progress::endless("fitting the card to its logs");
-    let found = calibrate(&request);
-    drop(progress);
+    let shown = Shown(Progress::phased("fitting the card to its logs"));
+    let found = calibrate_telling(&request, &shown);
+    drop(shown);
     let found = found?;
     if let Some(output) = &options.output {
         let folder = output.parent().unwrap_or(Path::new(""));
@@ -85,6 +85,20 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     }
     context.screen.emit(&answer(&found, context, CalibrateAnswer::text)?)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Phases of a calibration on a terminal.
+#[derive(Debug)]
+struct Shown(Progress);
+
+impl CalibrationProgress for Shown {
+    fn phase(&self, what: &str, steps: u64) {
+        self.0.phase(what, steps);
+    }
+
+    fn step(&self) {
+        self.0.advance();
+    }
 }
 
 /// The card's name, which is its file's.

@@ -15,6 +15,7 @@ pub mod import;
 pub mod measure;
 pub mod new;
 pub mod path;
+mod perftest;
 pub mod plan;
 pub mod reproduce;
 pub mod run;
