@@ -441,7 +441,7 @@ fn a_run_of_one_direction_counts_one() {
         own.map(|finding| finding.explained_share).next()
     };
     let (both, one) = (("both.log".to_string(), both), ("one.log".to_string(), one));
-    let of_both = shares(&[both.clone()]).expect("it explains what goes both ways");
+    let of_both = shares(std::slice::from_ref(&both)).expect("it explains what goes both ways");
     let of_two = shares(&[both, one]).expect("it explains a half");
     assert!(of_both > 0.9 && (0.4..0.6).contains(&of_two), "{of_both} {of_two}");
 }
