@@ -1,6 +1,7 @@
 //! The system that an answer is about: what it is called, and what its machines are made of.
 
-use offpath_plan::residual::{CARDS, Lesson};
+use offpath_plan::Basis;
+use offpath_plan::residual::Lesson;
 use offpath_profile::{Link, Machine, System};
 use offpath_quantity::{BitRate, Bytes, Time};
 use serde::{Deserialize, Serialize};
@@ -17,9 +18,9 @@ pub struct SystemAnswer {
     pub mode: String,
     /// Overlays and settings in force, in order, as they were written.
     pub overlays: Vec<String>,
-    /// For which cards the errors speak that its intervals are widened by.
+    /// Whether published rows are fitted to the card.
     #[serde(skip)]
-    pub(crate) lesson: Lesson,
+    pub(crate) is_fitted: bool,
 }
 
 impl SystemAnswer {
@@ -30,7 +31,7 @@ impl SystemAnswer {
             testbed: system.testbed.clone(),
             mode: system.mode.clone(),
             overlays: system.overlays.clone(),
-            lesson: Lesson::of([system]),
+            is_fitted: Lesson::of(Basis::OrderOnly, [system]) == Lesson::OfFittedCards,
         }
     }
 
@@ -39,21 +40,17 @@ impl SystemAnswer {
         format!("{} in testbed {}, mode {}", self.device, self.testbed, self.mode)
     }
 
-    /// By the errors of which other cards intervals are widened, where no prediction for this one was ever held to a row.
+    /// By the errors of which other cards intervals are widened, where no published row is fitted to this one.
     pub(crate) fn widened_by_others(&self) -> Option<String> {
-        let card = self.device.as_str();
-        let others = || self.lesson.cards().join(", ");
-        let nothing = format!("nothing is fitted to published rows about {card}");
-        match self.lesson {
-            Lesson::OfFittedCards if CARDS.contains(&card) => None,
-            Lesson::OfFittedCards => {
-                Some(format!("widened by what predictions for {} were wrong by; {nothing}", others()))
-            }
-            Lesson::OfGuessedCards => Some(format!(
-                "widened by what predictions for other cards of which nothing was fitted ({}) were wrong by; {nothing}",
-                others()
-            )),
-        }
+        let [fitted, guessed] =
+            [Lesson::OfFittedCards, Lesson::OfGuessedCards].map(|lesson| lesson.cards().join(", "));
+        (!self.is_fitted).then(|| {
+            format!(
+                "what is order only is widened by what predictions for other cards of which nothing was fitted ({guessed}) were \
+                 wrong by, all else by those for {fitted}; nothing is fitted to published rows about {}",
+                self.device
+            )
+        })
     }
 
     /// The system in one line, with what was changed in it.

@@ -226,6 +226,7 @@ fn cases() -> Vec<Case> {
     vec![
         of_system("half a link", Cause::PcieLink, &["pcie0.rate=256Gbit/s"]),
         of_system("a quarter of a link", Cause::PcieLink, &["pcie0.rate=128Gbit/s"]),
+        of_system("a link of no usual rate", Cause::PcieLink, &["pcie0.rate=180Gbit/s"]),
         of_system("slow accesses", Cause::PcieLatency, &["pcie0.delay=732ns"]),
         Case {
             known: vec!["pcie0.rate=256Gbit/s"],
@@ -246,6 +247,9 @@ fn cases() -> Vec<Case> {
         of_system("half a clock", Cause::ProcessorClock, SLOW_CLOCK),
         of_system("one port of two", Cause::PortRate, &["nic.port_rate=200Gbit/s"]),
         of_system("a quarter of the ports", Cause::PortRate, &["nic.port_rate=100Gbit/s"]),
+        of_system("a port of 50 Gbit/s", Cause::PortRate, &["nic.port_rate=50Gbit/s"]),
+        of_system("a port of 25 Gbit/s", Cause::PortRate, &["nic.port_rate=25Gbit/s"]),
+        of_system("a port of no usual rate", Cause::PortRate, &["nic.port_rate=140Gbit/s"]),
         Case {
             path: "client-soc",
             device: "bluefield3",

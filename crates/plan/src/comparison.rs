@@ -152,6 +152,10 @@ pub struct Contest {
     pub as_good_in: f64,
     /// Its worth over that of the reference; none of the reference itself.
     pub over: Option<DeviceRatio>,
+    /// For which cards the errors speak that its worth is widened by.
+    pub(crate) lesson: Lesson,
+    /// The same of the host's time.
+    of_host: Lesson,
 }
 
 /// A device beside the reference.
@@ -614,8 +618,6 @@ struct AtValue {
 /// The joint sample of all devices, and each at the ends of each number.
 struct Joint {
     objective: Objective,
-    /// By device, for which cards errors speak there.
-    lessons: Vec<Lesson>,
     /// By device, at the numbers as they are.
     point: Vec<Figures>,
     /// By device, the shares of the mix that spares the host most.
@@ -764,9 +766,7 @@ impl Joint {
             }),
         };
         let objective = lean[0].design.objective;
-        let lessons =
-            lean.iter().map(|one| Lesson::of(one.ready.iter().map(|one| one.router.system()))).collect();
-        Ok(Joint { objective, lessons, point, sparing, draws, moved, at_values })
+        Ok(Joint { objective, point, sparing, draws, moved, at_values })
     }
 
     /// Whether a worth is the better one, and by which ratio.
@@ -787,10 +787,15 @@ impl Joint {
     }
 
     /// A figure of a device with its interval over the draws, widened by past errors of a kind.
-    fn ranged(&self, index: usize, kind: FigureKind, figure: impl Fn(&Figures) -> f64) -> Ranged {
+    fn ranged(
+        &self,
+        index: usize,
+        (lesson, kind): (Lesson, FigureKind),
+        figure: impl Fn(&Figures) -> f64,
+    ) -> Ranged {
         let drawn = self.draws.iter().filter_map(|draw| draw[index].as_ref()).map(&figure);
         let sample = drawn.filter(|value| value.is_finite()).map(|value| (value, f64::INFINITY)).collect();
-        Ranged::of(figure(&self.point[index]), &Widened::new(sample, &self.lessons[index].sizes(kind)))
+        Ranged::of(figure(&self.point[index]), &Widened::new(sample, &lesson.sizes(kind)))
     }
 
     fn contest(&self, index: usize, runner: Runner, checked: CheckedPlan) -> Contest {
@@ -812,11 +817,15 @@ impl Joint {
         };
         let latency = |seen: &Figures| seen.latency_s;
         let cores = |seen: &Figures| seen.host_cores;
+        let (latency_basis, host_basis) = (basis(&latency), basis(&cores));
+        let lesson = |basis: Basis| Lesson::of(basis, runner.ready.iter().map(|one| one.router.system()));
         Contest {
-            latency_s: self.ranged(index, FigureKind::Latency, latency),
-            latency_basis: basis(&latency),
-            host_cores: self.ranged(index, FigureKind::Throughput, cores),
-            host_basis: basis(&cores),
+            latency_s: self.ranged(index, (lesson(latency_basis), FigureKind::Latency), latency),
+            latency_basis,
+            host_cores: self.ranged(index, (lesson(host_basis), FigureKind::Throughput), cores),
+            host_basis,
+            lesson: lesson(checked.plan.recommendation.basis),
+            of_host: lesson(host_basis),
             sparing: self.sparing[index].clone(),
             carried_in: 0.0,
             best_in: 0.0,
@@ -865,9 +874,13 @@ impl Joint {
                 .or_else(|| best_of(&mut (0..at.len()).filter(|one| Some(*one) != best))),
         };
         // A ratio is known no better than either side of it.
-        let lesson = |index: usize| match reference.map(|reference| self.lessons[reference]) {
+        let own = |index: usize| match &contenders[at[index]].outcome {
+            Ok(contest) => contest.lesson,
+            Err(_) => unreachable!("those with a plan were taken"),
+        };
+        let lesson = |index: usize| match reference.map(own) {
             Some(Lesson::OfGuessedCards) => Lesson::OfGuessedCards,
-            _ => self.lessons[index],
+            _ => own(index),
         };
         let errors: Vec<Vec<f64>> = (0..at.len())
             .map(|index| match Some(index) == reference {
@@ -1006,7 +1019,9 @@ impl Joint {
         };
         // Each has an error of its own.
         let errors = |index: usize| -> Vec<f64> {
-            let sizes = self.lessons[index].sizes(FigureKind::Throughput);
+            let lesson =
+                contenders[at[index]].outcome.as_ref().map_or_else(|_| Lesson::default(), |one| one.of_host);
+            let sizes = lesson.sizes(FigureKind::Throughput);
             let error = Widened::new(vec![(1.0, f64::INFINITY)], &sizes);
             let places = strata(seed, &format!("error of the host's time on {}", contenders[at[index]].name));
             places.into_iter().map(|at| error.quantile(at)).collect()

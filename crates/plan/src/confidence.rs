@@ -319,17 +319,12 @@ struct DrawnFigures {
     point: Figures,
     /// Those of each draw, where there is a plan with its numbers, and whether it is of the base mechanism.
     draws: Vec<(bool, Option<Figures>)>,
-    /// The errors of past predictions by kind of figure.
-    errors: [(FigureKind, Vec<f64>); 3],
 }
 
-impl DrawnFigures {
-    fn of(point: Figures, draws: Vec<(bool, Option<Figures>)>, lesson: Lesson) -> DrawnFigures {
-        let errors = [FigureKind::Throughput, FigureKind::Latency, FigureKind::ThroughputRatio]
-            .map(|kind| (kind, lesson.sizes(kind)));
-        DrawnFigures { point, draws, errors }
-    }
+/// Errors of past predictions of one kind, on cards of one sort.
+type Errors = (Lesson, FigureKind);
 
+impl DrawnFigures {
     /// The draws with a plan.
     fn told(&self) -> Vec<&Figures> {
         self.draws.iter().filter_map(|(_, draw)| draw.as_ref()).collect()
@@ -340,34 +335,24 @@ impl DrawnFigures {
         self.told().into_iter().filter(|draw| draw.is_carried).collect()
     }
 
-    fn widened(&self, kind: Option<FigureKind>, sample: Vec<(f64, f64)>) -> Widened {
-        let errors = self.errors.iter().find(|(known, _)| Some(*known) == kind);
-        Widened::new(sample, errors.map_or(&[][..], |(_, sizes)| sizes))
-    }
-
-    /// A figure with its intervals over `draws`, widened by past errors of `kind`.
-    fn ranged(
-        &self,
-        draws: &[&Figures],
-        kind: Option<FigureKind>,
-        figure: impl Fn(&Figures) -> f64,
-    ) -> Ranged {
+    /// A figure with its intervals over `draws`, widened by past errors.
+    fn ranged(&self, draws: &[&Figures], errors: Option<Errors>, figure: impl Fn(&Figures) -> f64) -> Ranged {
         let sample = draws.iter().map(|draw| (figure(draw), f64::INFINITY)).collect();
-        Ranged::of(figure(&self.point), &self.widened(kind, sample))
+        Ranged::of(figure(&self.point), &widened(errors, sample))
     }
 
     /// A rate with its intervals, which end at what ports and links carry; widened where it is predicted.
-    fn rated(&self, draws: &[&Figures], is_predicted: bool, figure: impl Fn(&Figures) -> Rate) -> Ranged {
+    fn rated(&self, draws: &[&Figures], lesson: Option<Lesson>, figure: impl Fn(&Figures) -> Rate) -> Ranged {
         let sample = draws.iter().map(|draw| figure(draw)).map(|rate| (rate.solved, rate.most)).collect();
-        let kind = is_predicted.then_some(FigureKind::Throughput);
-        Ranged::of(figure(&self.point).solved, &self.widened(kind, sample))
+        let errors = lesson.map(|lesson| (lesson, FigureKind::Throughput));
+        Ranged::of(figure(&self.point).solved, &widened(errors, sample))
     }
 
     /// The best mix over an alternative alone, and in which share of what the interval is made of it is above 1.
-    fn over(&self, index: usize) -> (Ranged, f64) {
+    fn over(&self, index: usize, lesson: Lesson) -> (Ranged, f64) {
         let ratio = |seen: &Figures| seen.mixes[0].solved / seen.alone[index].solved;
         let sample = self.carried().iter().map(|draw| (ratio(draw), f64::INFINITY)).collect();
-        let sample = self.widened(Some(FigureKind::ThroughputRatio), sample);
+        let sample = widened(Some((lesson, FigureKind::ThroughputRatio)), sample);
         (
             Ranged::of(ratio(&self.point), &sample),
             if sample.is_empty() { 0.0 } else { 1.0 - sample.below(1.0) },
@@ -375,11 +360,11 @@ impl DrawnFigures {
     }
 
     /// In which share of what the interval of their rate is made of the printed shares carry `load`.
-    fn shares_carry(&self, load: f64, is_predicted: bool) -> f64 {
+    fn shares_carry(&self, load: f64, lesson: Option<Lesson>) -> f64 {
         let rates = self.told().into_iter().filter_map(|draw| draw.mixes.first());
         let rates: Vec<_> = rates.map(|rate| (rate.solved, rate.most)).collect();
         let told = rates.len() as f64 / self.draws.len().max(1) as f64;
-        let sample = self.widened(is_predicted.then_some(FigureKind::Throughput), rates);
+        let sample = widened(lesson.map(|lesson| (lesson, FigureKind::Throughput)), rates);
         if sample.is_empty() { 0.0 } else { (1.0 - sample.below(load * (1.0 - 1e-3))) * told }
     }
 
@@ -399,6 +384,11 @@ impl DrawnFigures {
         sets.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         sets
     }
+}
+
+fn widened(errors: Option<Errors>, sample: Vec<(f64, f64)>) -> Widened {
+    let sizes = errors.map_or_else(Vec::new, |(lesson, kind)| lesson.sizes(kind));
+    Widened::new(sample, &sizes)
 }
 
 /// In which share of some draws the recommended set is the best.
@@ -428,9 +418,9 @@ pub(crate) fn confidence(
     let is_set = |factor: &Factor| !design.sets(&factor.id);
     let moved = MovedFigures::look(base.factors(), is_set, |moves| printed.at(&base, moves))?;
     let draws = draws(&base, open, seed, &printed)?;
-    let lesson = Lesson::of(ready.iter().map(|one| one.router.system()));
-    let drawn = DrawnFigures::of(printed.point(&base, folds, seen), draws, lesson);
+    let drawn = DrawnFigures { point: printed.point(&base, folds, seen), draws };
     let point = &drawn.point;
+    let lesson = |basis: Basis| Lesson::of(basis, ready.iter().map(|one| one.router.system()));
 
     let doubted = |name: &str| doubt.is_some_and(|doubt| doubt.shares.iter().any(|(taken, _)| taken == name));
     let (mut rests, mut basis, mut latency_basis) = (Vec::new(), Vec::new(), Vec::new());
@@ -453,9 +443,18 @@ pub(crate) fn confidence(
     // A load that was asked for is not a prediction.
     let is_predicted = design.objective == Objective::MostThroughput;
     // What measured this very alternative fixes its rate: errors of predictions say nothing of it.
+    let errors = |index: usize| (basis[index] != Basis::Fitted).then(|| lesson(basis[index]));
     let alone: Vec<Ranged> = (0..ready.len())
-        .map(|index| drawn.rated(&told, basis[index] != Basis::Fitted, |seen: &Figures| seen.alone[index]))
+        .map(|index| drawn.rated(&told, errors(index), |seen: &Figures| seen.alone[index]))
         .collect();
+    // A mix is known no better than the least that it takes.
+    let least = |shares: &[(String, f64)]| {
+        let taken = ready
+            .iter()
+            .zip(&basis)
+            .filter(|(one, _)| shares.iter().any(|(name, _)| *name == one.alternative.name));
+        taken.map(|(_, basis)| *basis).max().unwrap_or(Basis::Predicted)
+    };
     // The one alternative that a mix is made of: it has that one's interval, and is known as well.
     let only = |shares: &[(String, f64)]| match shares {
         [(name, _)] => {
@@ -473,7 +472,7 @@ pub(crate) fn confidence(
             // Nobody chooses its load: it is what was asked for.
             _ if !is_predicted && index == 0 => Ranged::of(point.mixes[0].solved, &Widened::default()),
             Some(own) => alone[own],
-            None => drawn.rated(&carried, true, |seen: &Figures| seen.mixes[index]),
+            None => drawn.rated(&carried, Some(lesson(least(shares))), |seen: &Figures| seen.mixes[index]),
         })
         .collect();
     let mut optimal = mixes[0];
@@ -484,14 +483,6 @@ pub(crate) fn confidence(
         optimal = optimal.including(if is_above { carried } else { carried.min(optimal.value) });
     }
     let worth_held = |seen: &Figures| seen.worth_held;
-    let worth = match design.objective {
-        Objective::MostThroughput => optimal,
-        // A processor that is full passes as many as its time is enough for, so that errors of rates are errors of it.
-        Objective::LeastHostCpu { .. } => {
-            drawn.ranged(&carried, is_widened.then_some(FigureKind::Throughput), worth_held)
-        }
-        Objective::LowestP99 { .. } => drawn.ranged(&carried, Some(FigureKind::Latency), worth_held),
-    };
     // At the shares that are printed: where several mixes are as good, others would rest on other numbers.
     let mix_rests = moved.rests(point.worth_held, &worth_held, &[]);
     let by_parts = mix_basis(&seen.optimal, &base.parts(), &basis, &mix_rests);
@@ -507,17 +498,35 @@ pub(crate) fn confidence(
             if is_open { own.max(by_parts) } else { own }
         }
     };
+    let of_worth = lesson(of_mix);
+    let worth = match design.objective {
+        Objective::MostThroughput => optimal,
+        // A processor that is full passes as many as its time is enough for, so that errors of rates are errors of it.
+        Objective::LeastHostCpu { .. } => {
+            let errors = is_widened.then_some((of_worth, FigureKind::Throughput));
+            drawn.ranged(&carried, errors, worth_held)
+        }
+        Objective::LowestP99 { .. } => {
+            drawn.ranged(&carried, Some((of_worth, FigureKind::Latency)), worth_held)
+        }
+    };
     let load = design.objective.load().unwrap_or(point.mixes[0].solved);
+    let of_printed = least(&printed.shares[0]);
     Ok(Confidence {
         mix_basis: if doubt.is_some() { of_mix.max(Basis::Weak) } else { of_mix },
+        latency: (0..ready.len())
+            .map(|index| {
+                let errors = (lesson(latency_basis[index]), FigureKind::Latency);
+                drawn.ranged(&told, Some(errors), |seen: &Figures| seen.latency[index])
+            })
+            .collect(),
+        over: (0..ready.len()).map(|index| drawn.over(index, lesson(of_printed.max(basis[index])))).collect(),
+        shares_carry: drawn.shares_carry(load, is_widened.then(|| lesson(of_printed))),
         basis,
         latency_basis,
         mix_rests,
         rests,
         alone,
-        latency: (0..ready.len())
-            .map(|index| drawn.ranged(&told, Some(FigureKind::Latency), |seen: &Figures| seen.latency[index]))
-            .collect(),
         greedy: mixes[1],
         mixes: mixes[2..].to_vec(),
         optimal,
@@ -525,13 +534,11 @@ pub(crate) fn confidence(
         shares: (0..ready.len())
             .map(|index| drawn.ranged(&carried, None, |seen: &Figures| seen.shares[index]))
             .collect(),
-        over: (0..ready.len()).map(|index| drawn.over(index)).collect(),
         influences: influences(&moved, point, &design.objective),
         best_by_mechanism: (!open.is_empty()).then(|| (drawn.best_with(true), drawn.best_with(false))),
         recommended_best: holding(&carried),
         best_sets: drawn.best_sets(),
         carried: carried.len() as f64 / drawn.draws.len().max(1) as f64,
-        shares_carry: drawn.shares_carry(load, is_widened),
         is_widened,
     })
 }

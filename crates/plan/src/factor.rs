@@ -74,8 +74,8 @@ pub struct Factor {
     pub note: String,
     /// The names that it has in each system; none has an estimate of the design.
     names: Vec<Vec<String>>,
-    /// The station whose work it says, where the user writes it in a step and gives it neither a name nor an interval. Who
-    /// guesses several such numbers of one processor is wrong about all of them alike.
+    /// The stations whose work it says, or that it is a wait, where the user writes it in a step and gives it neither a name nor
+    /// an interval. Who guesses several such numbers is wrong about all of them alike.
     pub(crate) guessed_of: Option<String>,
 }
 
@@ -209,11 +209,13 @@ impl<'a> Base<'a> {
             let is_unnamed = one.id.starts_with("alternative.") && one.low.is_none();
             let works = self.added.iter().flat_map(|fold| &fold.estimated);
             let stations = works.filter(|(_, estimates)| estimates.contains_key(&one.id));
-            let stations: BTreeSet<&String> = stations.map(|(station, _)| station).collect();
-            match stations.into_iter().collect::<Vec<_>>()[..] {
-                [only] if is_unnamed && one.value.dimension() != Dimension::Ratio => Some(only.clone()),
-                _ => None,
-            }
+            let stations: BTreeSet<&str> = stations.map(|(station, _)| station.as_str()).collect();
+            let stations: Vec<&str> = stations.into_iter().collect();
+            // A wait is no station's, and who guesses several guesses them alike too.
+            let is_time = one.value.dimension() == Dimension::Time;
+            let whose =
+                if stations.is_empty() && is_time { "waits".to_string() } else { stations.join(" and ") };
+            Some(whose).filter(|whose| is_unnamed && !whose.is_empty())
         };
         factors.extend(open.map(|one| Factor {
             guessed_of: station_of(one),

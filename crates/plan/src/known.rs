@@ -104,8 +104,7 @@ pub fn known(router: &Router, operations: &[PathOperation], seed: Seed) -> Resul
     };
     let point = costs(router)?;
     let Looked { moved, draws } = look(router, seed, |system| costs(&Router::new(system).ok()?).ok());
-    let lesson = Lesson::of([router.system()]);
-    let (of_rates, of_latencies) = (lesson.sizes(FigureKind::Throughput), lesson.sizes(FigureKind::Latency));
+    let errors = |kind: FigureKind, basis: Basis| Lesson::of(basis, [router.system()]).sizes(kind);
     Ok(operations
         .iter()
         .enumerate()
@@ -140,10 +139,16 @@ pub fn known(router: &Router, operations: &[PathOperation], seed: Seed) -> Resul
             let (rate_rests_on, rate_basis) = known(&|cost| cost.rate);
             let (latency_rests_on, latency_basis) = known(&|cost| cost.latency_s);
             Known {
-                latency_s: Ranged::of(value.latency_s, &Widened::new(times, &of_latencies)),
+                latency_s: Ranged::of(
+                    value.latency_s,
+                    &Widened::new(times, &errors(FigureKind::Latency, latency_basis)),
+                ),
                 latency_basis,
                 latency_rests_on,
-                rate: Ranged::of(value.rate, &Widened::new(rates, &of_rates)),
+                rate: Ranged::of(
+                    value.rate,
+                    &Widened::new(rates, &errors(FigureKind::Throughput, rate_basis)),
+                ),
                 rate_basis,
                 rate_rests_on,
                 moved_by,
@@ -223,7 +228,6 @@ pub fn known_figures(
 ) -> Option<Vec<KnownFigure>> {
     let point = figures(router.system())?;
     let Looked { moved, draws } = look(router, seed, figures);
-    let errors = Lesson::of([router.system()]).sizes(kind);
     let each = point.iter().enumerate().map(|(index, own)| {
         let figure = |seen: &Vec<BoundedFigure>| seen[index].value;
         let rests_on = moved.rests(own.value, &figure, &[]);
@@ -236,7 +240,10 @@ pub fn known_figures(
         });
         let most = spans.filter(|(_, span)| *span > 0.0).max_by(|(_, one), (_, other)| one.total_cmp(other));
         KnownFigure {
-            ranged: Ranged::of(own.value, &Widened::new(sample, &errors)),
+            ranged: Ranged::of(
+                own.value,
+                &Widened::new(sample, &Lesson::of(basis, [router.system()]).sizes(kind)),
+            ),
             basis,
             rests_on,
             most_moved_by: most.and_then(|(factor, _)| names(factor).into_iter().next()),

@@ -11,6 +11,7 @@
 //! errors are no rarer than greater ones (the estimate of Grenander, 1956: the least concave majorant of their
 //! distribution). Then no sample that reaches farther gives a narrower interval (the inequality of Anderson, 1955).
 
+use crate::rests::Basis;
 use crate::sample::quantile;
 use offpath_profile::{Provenance, System};
 use serde::Deserialize;
@@ -73,14 +74,16 @@ pub enum Lesson {
 }
 
 impl Lesson {
-    /// What speaks for all of some systems together.
-    pub fn of<'s>(systems: impl IntoIterator<Item = &'s System>) -> Lesson {
+    /// What speaks for a figure of such a basis on some systems: where each is a card to which published rows are fitted, or
+    /// where the figure rests on more than guesses, the errors of fitted cards.
+    pub fn of<'s>(basis: Basis, systems: impl IntoIterator<Item = &'s System>) -> Lesson {
         let is_known = |system: &System| {
             let mut numbers = system.numbers.values();
+            // A name alone is none: what a file of the user's changes under it is carried over.
             CARDS.contains(&system.device.as_str())
-                || numbers.any(|number| number.provenance == Provenance::MeasuredHere)
+                && numbers.any(|number| number.provenance == Provenance::Fitted)
         };
-        match systems.into_iter().all(is_known) {
+        match basis != Basis::OrderOnly || systems.into_iter().all(is_known) {
             true => Lesson::OfFittedCards,
             false => Lesson::OfGuessedCards,
         }

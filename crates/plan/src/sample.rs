@@ -131,8 +131,11 @@ impl JointSample {
                 return (factor, places);
             };
             let mut places = strata(seed, &format!("guesses of {station}"));
-            // Who takes a time for too short takes a rate for too high.
-            if factor.value.dimension() != Dimension::Time {
+            // Who takes a time, or operations, for too few takes a rate for too high.
+            if matches!(
+                factor.value.dimension(),
+                Dimension::BitRate | Dimension::OpRate | Dimension::Frequency
+            ) {
                 places.iter_mut().for_each(|place| *place = 1.0 - *place);
             }
             (factor, places)

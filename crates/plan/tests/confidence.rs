@@ -478,6 +478,33 @@ fn a_guess_is_as_wide_however_it_is_written() {
     assert!(one.range_95.1 / one.range_95.0 > 2.0, "{one:?}");
 }
 
+/// One number that was measured, and that nothing rests on, makes no guess surer; nor does the name of a card to which
+/// rows are fitted.
+#[test]
+fn a_measured_number_that_decides_nothing_narrows_no_interval() {
+    let wide = |library: Library, design: &str| {
+        let (low, high) = alone(&planned_on(library, design), "host").rate.range_80;
+        high / low
+    };
+    let guessed = wide(card(&|_| Provenance::Assumed), DESIGN);
+    let of_one = |key: &str| match key == "arm.cores" {
+        true => Provenance::MeasuredHere,
+        false => Provenance::Assumed,
+    };
+    near("one measured", wide(card(&of_one), DESIGN), guessed, 0.01);
+    let library = card(&|_| Provenance::Assumed);
+    let text = library.source(Category::Device, "invented").expect("it was inserted").to_string();
+    let mut library = Library::builtin();
+    library.insert(
+        Category::Device,
+        "bluefield2",
+        &text.replace("name = \"invented\"", "name = \"bluefield2\""),
+    );
+    near("by name", wide(library, &DESIGN.replace("\"invented\"", "\"bluefield2\"")), guessed, 0.01);
+    // What a figure rests on decides: with all of it measured the errors of fitted cards speak.
+    assert!(wide(card(&|_| Provenance::MeasuredHere), DESIGN) < guessed / 1.5);
+}
+
 /// Who gives no interval knows no more than who gives one: a time is drawn by half to either side, and what it decides is
 /// no surer than by an interval as wide.
 #[test]

@@ -191,7 +191,7 @@ impl Library {
     ///
     /// Refused as [`draft`](Library::draft) is, and where the base names a host that does not load.
     pub fn draft_system(&self, request: &DraftRequest<'_>) -> Result<Draft, ProfileError> {
-        self.check_draft_name(request.name)?;
+        self.check_new_name(request.name)?;
         let mut knowledge =
             Knowledge { numbers: request.numbers, category: Some(Category::Device), named: BTreeMap::new() };
         let base = request.base.map(|base| self.base(request.name, base)).transpose()?;
@@ -295,7 +295,7 @@ impl Library {
     ///
     /// Refused: a name that a profile cannot have or that a known device or `base` has, and a `base` that does not load.
     pub fn draft(&self, name: &str, base: Option<&str>) -> Result<String, ProfileError> {
-        self.check_draft_name(name)?;
+        self.check_new_name(name)?;
         let (words, mut nothing) = (DraftWords::default(), Knowledge::default());
         match base {
             None => Ok(blank(name, &words, &mut nothing)),
@@ -306,7 +306,11 @@ impl Library {
         }
     }
 
-    fn check_draft_name(&self, name: &str) -> Result<(), ProfileError> {
+    /// Whether a device that is new may have this name.
+    ///
+    /// # Errors
+    /// Where a profile cannot have it, or a known device has it.
+    pub fn check_new_name(&self, name: &str) -> Result<(), ProfileError> {
         let fits = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
         let reason = if name.is_empty() || !name.chars().all(fits) {
             format!("`{}` is not a name for a device", name.escape_debug())

@@ -29,8 +29,9 @@ pub(super) struct ChangedNumber {
     doubt: Option<String>,
 }
 
-/// The numbers that were fitted, and those that may be what others were fitted for.
-pub(super) fn changes(learnt: &Calibration) -> Vec<ChangedNumber> {
+/// The numbers that were fitted, those that may be what others were fitted for, and those that the user set: the card is the
+/// one that the points were held to.
+pub(super) fn changes(learnt: &Calibration, system: &System) -> Vec<ChangedNumber> {
     let fitted = learnt.numbers.iter().map(|one| ChangedNumber {
         file: one.file.clone(),
         key: one.key.clone(),
@@ -61,7 +62,16 @@ pub(super) fn changes(learnt: &Calibration) -> Vec<ChangedNumber> {
             doubt,
         })
     });
-    fitted.chain(kept).collect()
+    let mut all: Vec<ChangedNumber> = fitted.chain(kept).collect();
+    for (name, number) in system.numbers.iter().filter(|(_, number)| number.provenance == Provenance::Set) {
+        let (file, key, value) = (number.file.clone(), number.key.clone(), number.value);
+        if all.iter().any(|one| (&one.file, &one.key) == (&file, &key)) {
+            continue;
+        }
+        let doubt = Some(format!("`--set {name}` gave it"));
+        all.push(ChangedNumber { file, key, value, low: value, high: value, doubt });
+    }
+    all
 }
 
 fn broken(file: &str, what: impl std::fmt::Display) -> Failure {
@@ -80,8 +90,9 @@ fn of_file(file: &str) -> Option<(Category, &str)> {
     Some((category, name))
 }
 
+/// A file's text. One that ships is the program's own, whatever lies in a folder of that name.
 fn source(library: &Library, file: &str) -> Result<String, Failure> {
-    match of_file(file) {
+    match of_file(file).filter(|_| file.starts_with("profiles/")) {
         Some((category, name)) if library.source(category, name).is_ok() => {
             Ok(library.source(category, name)?.to_string())
         }
@@ -238,14 +249,22 @@ pub(super) fn card(
     let mut beside = Vec::new();
     for (file, own) in by_file.iter().filter(|(file, _)| **file != device_file && **file != testbed_file) {
         let stem = file_name(file).trim_end_matches(".toml").to_string();
-        let copy = format!("{}-{stem}.toml", request.name);
+        // Two hosts may have one name in two folders.
+        let alike = beside
+            .iter()
+            .filter(|one: &&CardFile| one.name.starts_with(&format!("{}-{stem}", request.name)))
+            .count();
+        let copy = match alike {
+            0 => format!("{}-{stem}.toml", request.name),
+            more => format!("{}-{stem}-{}.toml", request.name, more + 1),
+        };
         let mut document = parsed(file, &source(library, file)?)?;
         put(&mut document, file, own, &source_words)?;
         for machine in keep.iter().filter(|name| *name != "testbed") {
             for word in ["host", "device"] {
                 let Some(item) = bed.get_mut(machine).and_then(|table| table.get_mut(word)) else { continue };
                 let is_meant =
-                    item.as_str().is_some_and(|name| name == stem || file_name(name) == file_name(file));
+                    item.as_str().is_some_and(|name| name == stem || Path::new(file).ends_with(name));
                 if is_meant {
                     *item = toml_edit::value(copy.as_str());
                 }

@@ -273,6 +273,8 @@ pub fn calibrate_telling(
     progress: &dyn CalibrationProgress,
 ) -> Result<CalibrateAnswer, Failure> {
     let library = request.system.library()?;
+    // What the fit takes minutes for has to have a name.
+    library.check_new_name(&request.name)?;
     let system = request.system.load(&library, &request.base, &[])?;
     // Whether queue pairs or an engine have to carry it, the logs decide.
     let router = Router::new(&system)?;
@@ -323,7 +325,8 @@ pub fn calibrate_telling(
     let fitted = learnt.points.iter().filter(|one| !one.held_out).map(|one| &points[one.point].file);
     let fitted: BTreeSet<&String> = fitted.collect();
     let sources: Vec<&CalibratedLogAnswer> = logs.iter().filter(|log| fitted.contains(&log.file)).collect();
-    let card = card::card(&library, request, &system, &card::changes(&learnt), (&sources, mtu, header))?;
+    let card =
+        card::card(&library, request, &system, &card::changes(&learnt, &system), (&sources, mtu, header))?;
     Ok(CalibrateAnswer {
         schema_version: SCHEMA_VERSION,
         system: SystemAnswer::of(&system),

@@ -320,6 +320,9 @@ impl CompareAnswer {
             decides.iter().for_each(|line| text += &format!("{line}\n"));
         }
         text += &screen.heading("Remarks");
+        for said in self.devices.iter().filter_map(|one| one.system.widened_by_others()) {
+            text += &format!("intervals: {said}\n");
+        }
         text += &format!("energy: not compared: {}\n", self.energy_not_compared_because);
         self.notes.iter().for_each(|note| text += &format!("{note}\n"));
         text

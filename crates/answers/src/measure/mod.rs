@@ -489,7 +489,7 @@ impl MeasureStamp {
                     testbed: testbed.clone(),
                     mode: mode.clone(),
                     overlays,
-                    lesson: offpath_plan::residual::Lesson::default(),
+                    is_fitted: true,
                 };
                 format!("the twin of {}", system.line())
             }

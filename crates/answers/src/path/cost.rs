@@ -11,7 +11,7 @@ use offpath_evidence::Row;
 use offpath_plan::Ranged;
 use offpath_plan::check::Saturated;
 use offpath_plan::known::{Known, MovedBy, known};
-use offpath_profile::{Endpoint, Machine};
+use offpath_profile::{Endpoint, Library, Machine, SystemRequest};
 use offpath_quantity::{Bytes, Time};
 use offpath_route::{
     AddressSpread, Carrier, Demand, Path, PathOperation, Posting, RouteError, Router, StationId, StationKind,
@@ -46,7 +46,10 @@ fn gbit_per_s(mreq_per_s: f64, payload: Bytes) -> f64 {
 /// The published rows that measured an operation on the system as it ships.
 fn published(router: &Router, operation: &PathOperation) -> Vec<PublishedAnswer> {
     let system = router.system();
-    let is_as_shipped = system.overlays.is_empty()
+    // What was measured is the card as it ships, in its own testbed and mode.
+    let request = SystemRequest { device: &system.device, ..SystemRequest::default() };
+    let shipped = Library::builtin().load(&request);
+    let is_as_shipped = shipped.is_ok_and(|shipped| shipped == *system)
         && operation.posting == Posting::Single
         && operation.access == AddressSpread::UNIFORM;
     let (path, verb) = (operation.path.to_string(), operation.verb.to_string());

@@ -938,7 +938,7 @@ impl PlanAnswer {
                 })
                 .collect(),
             model_parameters: ParametersAnswer::of(study),
-            errors_learnt_on: Lesson::of([&study.system]).cards(),
+            errors_learnt_on: Lesson::of(plan.recommendation.basis, [&study.system]).cards(),
             missed_rows: missed_of(design, &study.system.device)
                 .into_iter()
                 .map(|one| MissedAnswer::of(one, plan))

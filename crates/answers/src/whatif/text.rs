@@ -307,6 +307,9 @@ impl WhatIfAnswer {
                 errors.join(", ")
             );
         }
+        if let Some(said) = self.system.widened_by_others() {
+            text += &format!("intervals: {said}\n");
+        }
         self.notes.iter().for_each(|note| text += &format!("{note}\n"));
         text
     }

@@ -189,7 +189,7 @@ pub fn diagnose(
     let has_both = all.iter().any(|series| {
         series.conditions.directions.is_none_or(|directions| directions == TrafficDirections::Both)
     });
-    let variants = variants(system, &router, path, has_both);
+    let mut variants = variants(system, &router, path, has_both);
     let mut bench_of: Vec<Option<Benches>> = variants.iter().map(|_| None).collect();
     let mut rows: Vec<Row> = Vec::new();
     for series in &all {
@@ -277,6 +277,8 @@ pub fn diagnose(
         (_, false, true) => DiagnosisVerdict::High,
         (_, false, false) => DiagnosisVerdict::SlightlyLow,
     };
+    variants.extend(of_plateau(&of_reference, system, path));
+    bench_of.resize_with(variants.len(), || None);
     let fit = Fit { rows: chosen(&of_reference), all: &of_reference, system, path };
     let left = fit.rank(&variants, &mut bench_of, machine, &mut diagnosis)?;
     // Predictions err by as much as this, too: it counts where one cause leaves nothing but the rows' own scatter.
@@ -289,6 +291,57 @@ pub fn diagnose(
     }
     diagnosis.questions = shape::questions(&all, &diagnosis, system, machine);
     Ok(diagnosis)
+}
+
+/// How often a share is corrected by what is expected with it.
+const CORRECTIONS: usize = 4;
+
+/// By how much what is expected may still differ, for a share to be that of the plateau.
+const AT_PLATEAU: f64 = 0.02;
+
+/// Shares of a rate below which nobody's is, and from which on it is the whole.
+const SHARES: std::ops::Range<f64> = 0.01..0.97;
+
+/// Ports and links that are as slow as the greatest bandwidth of the rows has them, whatever their rates are called: one
+/// that fell to another rate than half of it is as much a cause.
+fn of_plateau(rows: &[(&Row, f64)], system: &System, path: &str) -> Vec<CauseDegree> {
+    let bits = |row: &Row| match row.point.measured {
+        LogFigure::BitRate(rate) => Some(rate.bits_per_second() as f64),
+        LogFigure::Rate(rate) => {
+            Some(rate.micro_per_s() as f64 / 1e6 * row.runs.reference.payload.get() as f64 * 8.0)
+        }
+        _ => None,
+    };
+    let greatest =
+        rows.iter().filter_map(|(row, _)| Some((row, bits(row)?))).max_by(|a, b| a.1.total_cmp(&b.1));
+    let Some((row, _)) = greatest else { return Vec::new() };
+    let (run, measured) = (&row.runs.reference, row.point.performance());
+    let of = |cause: Cause, change: fn(f64) -> CauseChange| {
+        let mut share = 1.0;
+        for _ in 0..CORRECTIONS {
+            let expected = changed(system, path, &[&change(share)])?.expect(run).ok()?;
+            let ratio = measured / points::performance(row.figure(&expected)?);
+            if (ratio - 1.0).abs() < AT_PLATEAU && share < 1.0 {
+                break;
+            }
+            share *= ratio;
+            if !SHARES.contains(&share) {
+                return None;
+            }
+        }
+        let expected = changed(system, path, &[&change(share)])?.expect(run).ok()?;
+        let ratio = measured / points::performance(row.figure(&expected)?);
+        let is_there = (ratio - 1.0).abs() < AT_PLATEAU;
+        is_there.then(|| CauseDegree {
+            cause,
+            degree: format!("{share:.3} of its rate"),
+            change: change(share),
+        })
+    };
+    [of(Cause::PortRate, CauseChange::PortShare), of(Cause::PcieLink, CauseChange::LinkShare)]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// What binds an expected rate, or that nothing does.

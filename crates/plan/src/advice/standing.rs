@@ -107,21 +107,22 @@ pub(super) fn standing(
     let moved = MovedFigures::look(factors, is_set, |moves| Ok::<_, miette::Report>(ratio(moves)))?;
     let joint = JointSample::new(moved.factors().to_vec(), bench.seed, |factor| factor.id.clone());
     let draws = side_by_side(DRAWS, |draw| ratio(&joint.at(draw)));
-    let sample = draws.into_iter().flatten().map(|ratio| (ratio, f64::INFINITY)).collect();
-    let lesson = Lesson::of(sides.iter().flat_map(|side| &side.ready).map(|one| one.router.system()));
-    let sample = Widened::new(sample, &lesson.sizes(FigureKind::ThroughputRatio));
     let own = |ratio: &f64| *ratio;
     let known = moved.rests(point, &own, &[]);
     let ready = || sides.iter().flat_map(|side| &side.ready);
     let is_unknown = ready().any(|one| !one.compiled.has_evidence());
     let least = ready().map(|one| least_on(one.router.system())).fold(Basis::Fitted, Basis::max);
+    let basis = moved.basis(&known, is_unknown, &own, &[]).max(least);
+    let lesson = Lesson::of(basis, ready().map(|one| one.router.system()));
+    let sample = draws.into_iter().flatten().map(|ratio| (ratio, f64::INFINITY)).collect();
+    let sample = Widened::new(sample, &lesson.sizes(FigureKind::ThroughputRatio));
     Ok(Some(GainStanding {
         share: as_gain(objective, Ranged::of(point, &sample)),
         gains_in: match objective {
             Objective::MostThroughput => 1.0 - sample.below(1.0 + LEAST_GAIN),
             _ => sample.below(1.0 - LEAST_GAIN),
         },
-        basis: moved.basis(&known, is_unknown, &own, &[]).max(least),
+        basis,
         rests: known,
     }))
 }
