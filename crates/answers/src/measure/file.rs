@@ -28,6 +28,13 @@ impl MeasureFile {
         if path.is_dir() {
             return Err(Failure::input(format!("`{}` is a directory", path.display()), "name a file in it"));
         }
+        // What was measured is read again, and a device or a pipe may have no end.
+        if path.exists() && !path.is_file() {
+            return Err(Failure::input(
+                format!("`{}` is no file that could be gone on with", path.display()),
+                "name a file with `--output`",
+            ));
+        }
         let mut file = File::options().read(true).append(true).create(true).open(path).map_err(failed)?;
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => {

@@ -47,6 +47,16 @@ fn words(failure: Failure) -> String {
     format!("{failure:?}")
 }
 
+/// What has no end is not read to it.
+#[cfg(unix)]
+#[test]
+fn a_device_is_no_file_to_go_on_with() {
+    let plan = request("connectx7", &[]).plan().expect("it is in order");
+    let refused = MeasureFile::open(Path::new("/dev/full"), &plan.stamp).err().expect("it is refused");
+    let said = words(refused);
+    assert!(said.contains("is no file"), "{said}");
+}
+
 /// What an interrupt leaves is gone on with: points that are there are kept as they are, a cut line is measured again.
 #[test]
 fn a_cut_file_is_gone_on_with() {
