@@ -52,7 +52,9 @@ fn words(failure: Failure) -> String {
 #[test]
 fn a_device_is_no_file_to_go_on_with() {
     let plan = request("connectx7", &[]).plan().expect("it is in order");
-    let refused = MeasureFile::open(FilePath::new("/dev/full"), &plan.stamp).err().expect("it is refused");
+    let Err(refused) = MeasureFile::open(FilePath::new("/dev/full"), &plan.stamp) else {
+        panic!("it is refused")
+    };
     let said = words(refused);
     assert!(said.contains("is no file"), "{said}");
 }
