@@ -206,7 +206,7 @@ impl<'a> Base<'a> {
         let is_open = |one: &&Estimate| one.low.is_some() || guessed(one);
         let open = self.design.estimates().iter().filter(is_open);
         let station_of = |one: &Estimate| {
-            let is_unnamed = one.id.starts_with("alternative.") && one.low.is_none();
+            let is_unnamed = one.id.starts_with("alternative.") && one.low == one.high;
             let works = self.added.iter().flat_map(|fold| &fold.estimated);
             let stations = works.filter(|(_, estimates)| estimates.contains_key(&one.id));
             let stations: BTreeSet<&str> = stations.map(|(station, _)| station.as_str()).collect();

@@ -78,10 +78,10 @@ impl Lesson {
     /// where the figure rests on more than guesses, the errors of fitted cards.
     pub fn of<'s>(basis: Basis, systems: impl IntoIterator<Item = &'s System>) -> Lesson {
         let is_known = |system: &System| {
-            let mut numbers = system.numbers.values();
             // A name alone is none: what a file of the user's changes under it is carried over.
+            let mut own = system.numbers.iter().filter(|(name, _)| name.starts_with("nic."));
             CARDS.contains(&system.device.as_str())
-                && numbers.any(|number| number.provenance == Provenance::Fitted)
+                && own.any(|(_, number)| number.provenance == Provenance::Fitted)
         };
         match basis != Basis::OrderOnly || systems.into_iter().all(is_known) {
             true => Lesson::OfFittedCards,
