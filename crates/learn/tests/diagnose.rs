@@ -232,11 +232,7 @@ fn cases() -> Vec<Case> {
             known: vec!["pcie0.rate=256Gbit/s"],
             ..of_system("small TLPs", Cause::MaxPayload, &["host.pcie_mtu=128B"])
         },
-        Case {
-            // Four times the headers are as well a port that carries a fifth less; a head states the MTU.
-            without_head: false,
-            ..of_run("MTU 256", Cause::PathMtu, |run| run.mtu = Some(Bytes::new(256)))
-        },
+        of_run("MTU 256", Cause::PathMtu, |run| run.mtu = Some(Bytes::new(256))),
         of_run("MTU 1024", Cause::PathMtu, |run| run.mtu = Some(Bytes::new(1024))),
         of_system("no DDIO", Cause::DdioOff, &["host.ddio=false"]),
         Case {
@@ -327,7 +323,10 @@ fn each_cause_alone_is_first_with_and_without_heads() {
             );
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    // Without a head, the headers of an MTU of 256 B are taken for a port that carries a fifth less, with an MTU beside it.
+    let missed: Vec<&str> =
+        wrong.iter().filter_map(|told| told.split_once(':')).map(|(case, _)| case).collect();
+    assert_eq!(missed, ["MTU 256, head false"], "{}", wrong.join("\n"));
 }
 
 /// A head that states the depth, the READs in flight, the MTU and what goes inline rules out that they are another; without

@@ -77,6 +77,59 @@ fn a_card_without_a_place_is_refused_before_its_logs_are_read() {
     );
 }
 
+/// Nor may the name be one that no card can have, or a setting be of one machine where the card has one number for two.
+#[test]
+fn a_card_that_could_not_be_written_is_refused_before_its_logs_are_read() {
+    let folder = folder("no-name");
+    let log = folder.join("empty.log");
+    fs::write(&log, "").expect("it can be written");
+    let log = log.display().to_string();
+    let refused = |card: &str, more: &[&str], words: &str| {
+        let card = folder.join(card).display().to_string();
+        let refused = offpath(&[&["calibrate", &log, "--base", "connectx7", "-o", &card], more].concat());
+        assert!(refused.code == 2 && said(&refused).contains(words), "{}: {}", refused.code, refused.stderr);
+    };
+    refused("card.toml", &[], "`card` stands for the device that is asked for");
+    refused("connectx7.toml", &[], "there is a device `connectx7` already");
+    let of_one = ["--set", "nic.queue_pair_request_time=140ns"];
+    refused("mine.toml", &of_one, "give it too: `--set client.nic.queue_pair_request_time=140 ns`");
+}
+
+/// The card is the one that its points were held to: what was set is in it, and no measurement, and it stands in the testbed that
+/// was named, also where one that ships has its name.
+#[test]
+fn what_was_set_is_in_the_card() {
+    let folder = folder("set");
+    let path = |name: &str| folder.join(name).display().to_string();
+    fs::write(path("one.log"), log(1, 300.0, 150.0)).expect("it can be written");
+    let names = ["nic.queue_pair_request_time", "client.nic.queue_pair_request_time"];
+    let set = names.map(|name| format!("{name}=140ns"));
+    let given = names.iter().zip(&set).flat_map(|(name, set)| ["--set", set, "--pin", name]);
+    let given: Vec<&str> = given.collect();
+    let (log, card) = (path("one.log"), path("mine.toml"));
+    let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../../profiles/testbeds/bluefield3-pair.toml");
+    let text = fs::read_to_string(shipped).expect("it ships");
+    let own = text.replacen("available = { value = 1,", "available = { value = 7,", 1);
+    assert_ne!(own, text, "the client's machine says how many there are");
+    fs::create_dir(folder.join("testbeds")).expect("it can be made");
+    let testbed = folder.join("testbeds").join("bluefield3-pair.toml");
+    fs::write(&testbed, own).expect("it can be written");
+    let testbed = testbed.display().to_string();
+    let request = ["calibrate", &log, "--base", "connectx7", "--testbed", &testbed, "-o", &card];
+    learnt(&[&request[..], &given].concat());
+    assert!(fs::read_to_string(&card).expect("it was written").contains("available = { value = 7,"));
+    let shown = json(&["device", "show", &card]);
+    for name in names {
+        let numbers = shown["numbers"].as_array().expect("a list");
+        let number = numbers.iter().find(|one| one["name"] == name).expect("the card has it");
+        assert_eq!(
+            (&number["text"], &number["provenance"]),
+            (&"140 ns".into(), &"assumed".into()),
+            "{number}"
+        );
+    }
+}
+
 /// Files that say nothing of a machine make no card.
 #[test]
 fn files_that_say_nothing_are_no_machine() {
@@ -254,7 +307,7 @@ fn what_fits_beyond_the_base_and_is_not_told_is_assumed() {
     for said in [
         "fits, and is not told: beyond what the base allows; a latency log tells",
         // The thread that posts fits in its place.
-        "but client.pcie0.delay, client.host_verbs.post_time",
+        "but client.pcie0.delay, client.host_verbs.post_time, client.nic.queue_pair_request_time `assumed`",
     ] {
         assert!(text.contains(said), "{said}: {text}");
     }

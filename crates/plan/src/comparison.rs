@@ -120,6 +120,14 @@ impl Contender {
     pub fn is_plain(&self) -> bool {
         self.system.mode == "nic"
     }
+
+    /// Its figures, of one of those that have a plan.
+    fn planned(&self) -> &Contest {
+        match &self.outcome {
+            Ok(contest) => contest,
+            Err(_) => unreachable!("those that are compared have a plan"),
+        }
+    }
 }
 
 /// The figures of a device.
@@ -874,10 +882,7 @@ impl Joint {
                 .or_else(|| best_of(&mut (0..at.len()).filter(|one| Some(*one) != best))),
         };
         // A ratio is known no better than either side of it.
-        let own = |index: usize| match &contenders[at[index]].outcome {
-            Ok(contest) => contest.lesson,
-            Err(_) => unreachable!("those with a plan were taken"),
-        };
+        let own = |index: usize| contenders[at[index]].planned().lesson;
         let lesson = |index: usize| match reference.map(own) {
             Some(Lesson::OfGuessedCards) => Lesson::OfGuessedCards,
             _ => own(index),
@@ -1019,9 +1024,7 @@ impl Joint {
         };
         // Each has an error of its own.
         let errors = |index: usize| -> Vec<f64> {
-            let lesson =
-                contenders[at[index]].outcome.as_ref().map_or_else(|_| Lesson::default(), |one| one.of_host);
-            let sizes = lesson.sizes(FigureKind::Throughput);
+            let sizes = contenders[at[index]].planned().of_host.sizes(FigureKind::Throughput);
             let error = Widened::new(vec![(1.0, f64::INFINITY)], &sizes);
             let places = strata(seed, &format!("error of the host's time on {}", contenders[at[index]].name));
             places.into_iter().map(|at| error.quantile(at)).collect()

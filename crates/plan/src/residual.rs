@@ -64,10 +64,9 @@ pub struct Error {
 pub const CARDS: [&str; 2] = ["bluefield2", "connectx6"];
 
 /// For which cards errors of predictions speak.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lesson {
     /// Those of which something was fitted or measured.
-    #[default]
     OfFittedCards,
     /// Those of which every cost is a guess.
     OfGuessedCards,

@@ -2,11 +2,12 @@
 
 use super::{CalibrateRequest, CalibratedLogAnswer};
 use offpath_learn::{Calibration, LearntDoubt, PacketHeader};
-use offpath_profile::{Category, Library, Provenance, System, read_text};
+use offpath_profile::{Category, Library, Number, Provenance, System, read_text};
 use offpath_quantity::{Bytes, Quantity};
 use offpath_terminal::failure::Failure;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use toml_edit::{DocumentMut, InlineTable, Value};
 
 /// A file of a card.
@@ -31,7 +32,7 @@ pub(super) struct ChangedNumber {
 
 /// The numbers that were fitted, those that may be what others were fitted for, and those that the user set: the card is the
 /// one that the points were held to.
-pub(super) fn changes(learnt: &Calibration, system: &System) -> Vec<ChangedNumber> {
+pub(super) fn changes(learnt: &Calibration, system: &System, plain: &System) -> Vec<ChangedNumber> {
     let fitted = learnt.numbers.iter().map(|one| ChangedNumber {
         file: one.file.clone(),
         key: one.key.clone(),
@@ -63,15 +64,47 @@ pub(super) fn changes(learnt: &Calibration, system: &System) -> Vec<ChangedNumbe
         })
     });
     let mut all: Vec<ChangedNumber> = fitted.chain(kept).collect();
-    for (name, number) in system.numbers.iter().filter(|(_, number)| number.provenance == Provenance::Set) {
-        let (file, key, value) = (number.file.clone(), number.key.clone(), number.value);
-        if all.iter().any(|one| (&one.file, &one.key) == (&file, &key)) {
-            continue;
+    for (name, value, Number { file, key, .. }) in set(system, plain) {
+        if all.iter().all(|one| (&one.file, &one.key) != (file, key)) {
+            all.push(ChangedNumber {
+                file: file.clone(),
+                key: key.clone(),
+                value,
+                low: value,
+                high: value,
+                doubt: Some(format!("`--set {name}` gave it")),
+            });
         }
-        let doubt = Some(format!("`--set {name}` gave it"));
-        all.push(ChangedNumber { file, key, value, low: value, high: value, doubt });
     }
     all
+}
+
+/// What the user set, with the value and the number that it stands in place of: `plain` is the system without.
+fn set<'s>(
+    system: &'s System,
+    plain: &'s System,
+) -> impl Iterator<Item = (&'s String, Quantity, &'s Number)> {
+    let set = system.numbers.iter().filter(|(_, number)| number.provenance == Provenance::Set);
+    set.filter_map(|(name, number)| Some((name, number.value, plain.numbers.get(name)?.as_ref())))
+}
+
+/// Refuses what is set of one machine and not of another that has it from the same file: a card has one number for both.
+pub(super) fn check_set(system: &System, plain: &System) -> Result<(), Failure> {
+    for (name, value, number) in set(system, plain) {
+        let is_apart = |(other, one): &(&String, &Arc<Number>)| {
+            (&one.file, &one.key) == (&number.file, &number.key) && system.numbers[*other].value != value
+        };
+        if let Some((other, _)) = plain.numbers.iter().find(is_apart) {
+            return Err(Failure::input(
+                format!(
+                    "`--set {name}={value}` leaves `{other}` at {}, and the card has one number for both",
+                    system.numbers[other].value
+                ),
+                format!("give it too: `--set {other}={value}`"),
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn broken(file: &str, what: impl std::fmt::Display) -> Failure {
@@ -250,14 +283,10 @@ pub(super) fn card(
     for (file, own) in by_file.iter().filter(|(file, _)| **file != device_file && **file != testbed_file) {
         let stem = file_name(file).trim_end_matches(".toml").to_string();
         // Two hosts may have one name in two folders.
-        let alike = beside
-            .iter()
-            .filter(|one: &&CardFile| one.name.starts_with(&format!("{}-{stem}", request.name)))
-            .count();
-        let copy = match alike {
-            0 => format!("{}-{stem}.toml", request.name),
-            more => format!("{}-{stem}-{}.toml", request.name, more + 1),
-        };
+        let is_free = |name: &String| beside.iter().all(|one: &CardFile| one.name != *name);
+        let names = std::iter::once(String::new()).chain((2..).map(|count| format!("-{count}")));
+        let mut names = names.map(|which| format!("{}-{stem}{which}.toml", request.name));
+        let copy = names.find(is_free).expect("there are more names than files");
         let mut document = parsed(file, &source(library, file)?)?;
         put(&mut document, file, own, &source_words)?;
         for machine in keep.iter().filter(|name| *name != "testbed") {

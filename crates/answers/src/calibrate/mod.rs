@@ -276,6 +276,9 @@ pub fn calibrate_telling(
     // What the fit takes minutes for has to have a name.
     library.check_new_name(&request.name)?;
     let system = request.system.load(&library, &request.base, &[])?;
+    let without = SystemOptions { set: Vec::new(), ..request.system.clone() };
+    let plain = without.load(&library, &request.base, &[])?;
+    card::check_set(&system, &plain)?;
     // Whether queue pairs or an engine have to carry it, the logs decide.
     let router = Router::new(&system)?;
     let path = router.path(&request.path).map_err(|error| unknown_path(&router, &request.path, error))?;
@@ -325,8 +328,13 @@ pub fn calibrate_telling(
     let fitted = learnt.points.iter().filter(|one| !one.held_out).map(|one| &points[one.point].file);
     let fitted: BTreeSet<&String> = fitted.collect();
     let sources: Vec<&CalibratedLogAnswer> = logs.iter().filter(|log| fitted.contains(&log.file)).collect();
-    let card =
-        card::card(&library, request, &system, &card::changes(&learnt, &system), (&sources, mtu, header))?;
+    let card = card::card(
+        &library,
+        request,
+        &system,
+        &card::changes(&learnt, &system, &plain),
+        (&sources, mtu, header),
+    )?;
     Ok(CalibrateAnswer {
         schema_version: SCHEMA_VERSION,
         system: SystemAnswer::of(&system),

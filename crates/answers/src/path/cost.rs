@@ -11,7 +11,7 @@ use offpath_evidence::Row;
 use offpath_plan::Ranged;
 use offpath_plan::check::Saturated;
 use offpath_plan::known::{Known, MovedBy, known};
-use offpath_profile::{Endpoint, Library, Machine, SystemRequest};
+use offpath_profile::{Endpoint, Library, Machine, System, SystemRequest};
 use offpath_quantity::{Bytes, Time};
 use offpath_route::{
     AddressSpread, Carrier, Demand, Path, PathOperation, Posting, RouteError, Router, StationId, StationKind,
@@ -43,36 +43,36 @@ fn gbit_per_s(mreq_per_s: f64, payload: Bytes) -> f64 {
     round(mreq_per_s * payload.get() as f64 * 8.0 / 1e3)
 }
 
-/// The published rows that measured an operation on the system as it ships.
-fn published(router: &Router, operation: &PathOperation) -> Vec<PublishedAnswer> {
-    let system = router.system();
-    // What was measured is the card as it ships, in its own testbed and mode.
+/// The published rows that may have measured operations of a system: all where it is the card as it ships, in its own
+/// testbed and mode.
+pub(super) fn rows_about(system: &System) -> Vec<Row> {
     let request = SystemRequest { device: &system.device, ..SystemRequest::default() };
-    let shipped = Library::builtin().load(&request);
-    let is_as_shipped = shipped.is_ok_and(|shipped| shipped == *system)
-        && operation.posting == Posting::Single
-        && operation.access == AddressSpread::UNIFORM;
+    let is_as_shipped = Library::builtin().load(&request).is_ok_and(|shipped| shipped == *system);
+    if is_as_shipped { rows() } else { Vec::new() }
+}
+
+/// Those of `rows` that measured an operation of a system.
+fn published(system: &System, operation: &PathOperation, rows: &[Row]) -> Vec<PublishedAnswer> {
+    let is_plain = operation.posting == Posting::Single && operation.access == AddressSpread::UNIFORM;
     let (path, verb) = (operation.path.to_string(), operation.verb.to_string());
-    let rows = if is_as_shipped { rows() } else { Vec::new() };
-    let measured = rows.into_iter().filter(|row| {
-        let experiment = row.experiment.as_ref().filter(|_| row.published.is_some());
-        experiment.is_some_and(|one| one.is_of(&system.device, &path, &verb, operation.payload))
+    let measured = rows.iter().filter(|_| is_plain).filter_map(|row| {
+        let claim = row.published?;
+        let is_about = row.experiment.as_ref()?.is_of(&system.device, &path, &verb, operation.payload);
+        is_about.then(|| PublishedAnswer {
+            published: format!("{claim} {}", row.unit),
+            row: row.id.clone(),
+            source: row.source.clone(),
+            states: row.states.clone(),
+        })
     });
-    let answer = |row: Row| PublishedAnswer {
-        published: row.published.map_or_else(String::new, |claim| format!("{claim} {}", row.unit)),
-        row: row.id,
-        source: row.source,
-        states: row.states,
-    };
-    measured.map(answer).collect()
+    measured.collect()
 }
 
 impl PathAnswer {
     pub(super) fn of(
         router: &Router,
         operation: &PathOperation,
-        known: &Known,
-        seen: &Saturated,
+        (known, seen, rows): (&Known, &Saturated, &[Row]),
         bands: bool,
     ) -> Result<PathAnswer, RouteError> {
         let system = router.system();
@@ -118,7 +118,7 @@ impl PathAnswer {
                 Some(range) => range.get(),
                 None => responder(router, operation).1.memory.capacity.get(),
             },
-            published: published(router, operation),
+            published: published(system, operation, rows),
             latency_ends: match carrier {
                 Carrier::Nic if route.ends_at_responder => {
                     "one way: the responder's program starts to handle the message"

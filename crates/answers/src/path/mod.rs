@@ -7,6 +7,7 @@ mod text;
 use crate::report::Page;
 use crate::system::{SystemAnswer, TopologyAnswer};
 use crate::{ByName, SCHEMA_VERSION};
+use cost::rows_about;
 use offpath_plan::check::{Saturated, SaturatedError, saturated};
 use offpath_plan::known::known;
 use offpath_plan::side_by_side::side_by_side;
@@ -451,6 +452,7 @@ impl<'a> PathDraft<'a> {
     pub fn answer(&self) -> Result<PathAnswers, Failure> {
         let PathDraft { router, request, .. } = self;
         let (system, bands) = (router.system(), request.over_payloads);
+        let rows = rows_about(system);
         if let Some(name) = &request.path {
             let path = router.path(name).map_err(|error| unknown_path(router, name, error))?;
             self.check_range(&path)?;
@@ -462,8 +464,8 @@ impl<'a> PathDraft<'a> {
                 return Err(no_doorbell(request.posting, request.verb, &at));
             }
             let known = known(router, std::slice::from_ref(&operation), Seed::new(SEED))?.remove(0);
-            let mut answer =
-                PathAnswer::of(router, &operation, &known, &carried(router, &operation)?, bands)?;
+            let carried = carried(router, &operation)?;
+            let mut answer = PathAnswer::of(router, &operation, (&known, &carried, &rows), bands)?;
             answer.topology = Some(TopologyAnswer::of(system));
             return Ok(PathAnswers::One(Box::new(answer)));
         }
@@ -491,7 +493,7 @@ impl<'a> PathDraft<'a> {
         let carried = side_by_side(operations.len(), |index| carried(router, &operations[index]));
         let all = operations.iter().zip(&known).zip(carried);
         let paths = all.map(|((operation, known), carried)| -> Result<_, Failure> {
-            Ok(PathAnswer::of(router, operation, known, &carried?, bands)?)
+            Ok(PathAnswer::of(router, operation, (known, &carried?, &rows), bands)?)
         });
         Ok(PathAnswers::Every(Box::new(PathsAnswer {
             schema_version: SCHEMA_VERSION,

@@ -318,25 +318,22 @@ fn of_plateau(rows: &[(&Row, f64)], system: &System, path: &str) -> Vec<CauseDeg
     let (run, measured) = (&row.runs.reference, row.point.performance());
     let of = |cause: Cause, change: fn(f64) -> CauseChange| {
         let mut share = 1.0;
-        for _ in 0..CORRECTIONS {
+        for _ in 0..=CORRECTIONS {
             let expected = changed(system, path, &[&change(share)])?.expect(run).ok()?;
             let ratio = measured / points::performance(row.figure(&expected)?);
-            if (ratio - 1.0).abs() < AT_PLATEAU && share < 1.0 {
-                break;
+            if share < 1.0 && (ratio - 1.0).abs() < AT_PLATEAU {
+                return Some(CauseDegree {
+                    cause,
+                    degree: format!("{share:.3} of its rate"),
+                    change: change(share),
+                });
             }
             share *= ratio;
             if !SHARES.contains(&share) {
                 return None;
             }
         }
-        let expected = changed(system, path, &[&change(share)])?.expect(run).ok()?;
-        let ratio = measured / points::performance(row.figure(&expected)?);
-        let is_there = (ratio - 1.0).abs() < AT_PLATEAU;
-        is_there.then(|| CauseDegree {
-            cause,
-            degree: format!("{share:.3} of its rate"),
-            change: change(share),
-        })
+        None
     };
     [of(Cause::PortRate, CauseChange::PortShare), of(Cause::PcieLink, CauseChange::LinkShare)]
         .into_iter()
