@@ -14,6 +14,7 @@ use offpath_evidence::{
 use offpath_plan::residual::Widened;
 use offpath_profile::{Category, Library, SystemRequest};
 use offpath_quantity::{Bytes, Dimension, Quantity};
+use offpath_twin::{Seed, unit_of};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
@@ -41,8 +42,8 @@ fn the_score_is_what_is_published() {
     // the rows that miss. No row leaves a part of the score, or begins to hold or to miss in it, unnoticed.
     let of = |count: Count| (count.within, count.of);
     assert_eq!(of(summary.measured), (2, 18), "{summary:?}");
-    assert_eq!(of(summary.orders), (1, 8), "{summary:?}");
-    assert_eq!(of(summary.restated), (69, 77), "{summary:?}");
+    assert_eq!(of(summary.orders), (2, 9), "{summary:?}");
+    assert_eq!(of(summary.restated), (68, 76), "{summary:?}");
     assert_eq!(of(summary.fitted), (33, 45), "{summary:?}");
     assert_eq!(of(summary.exact), (50, 50), "{summary:?}");
     assert_eq!(of(summary.configured), (148, 150), "{summary:?}");
@@ -652,6 +653,61 @@ fn every_system_that_rows_run_is_looked_at() {
             assert!(SYSTEMS.iter().any(is), "{} runs {} in {:?}", row.id, plain.device, plain.testbed);
         }
     }
+}
+
+/// Every number that a row's experiment may read, with its interval, by its place.
+fn intervals_of(row: &Row) -> BTreeMap<(String, String), [Quantity; 3]> {
+    let library = Library::builtin();
+    let mut intervals = BTreeMap::new();
+    for plain in row.experiment.iter().flat_map(|one| own_of(one).chain(compared_of(one))) {
+        for (device, testbed, _) in SYSTEMS.iter().filter(|(device, ..)| *device == plain.device) {
+            let request = SystemRequest { device, testbed: *testbed, ..SystemRequest::default() };
+            for number in library.load(&request).expect("it loads").numbers.into_values() {
+                if let (Some(low), Some(high)) = (number.low, number.high) {
+                    intervals.insert((number.file.clone(), number.key.clone()), [low, number.value, high]);
+                }
+            }
+        }
+    }
+    intervals
+}
+
+/// Rows that fail where numbers are at ends that no card has together.
+const FOREGONE_BUT_FOR: [(&str, &str); 2] = [
+    ("D113", "an L3 of the DPA that answers as soon as its L2 would be none"),
+    ("I073", "one line of a table is for both cards, whose numbers are drawn apart"),
+];
+
+/// Nobody calls foregone what a number within its interval makes fail: that would be a prediction. Each number is at one of
+/// its ends or as it is, at random.
+#[test]
+fn what_is_foregone_holds_at_the_ends_of_the_numbers() {
+    let bench = Bench::new(Library::builtin());
+    let (mut moved, mut judged) = (BTreeSet::new(), 0);
+    for row in shipped_rows().iter().filter(|row| row.foregone.is_some()) {
+        let Some(experiment) = &row.experiment else { continue };
+        let within = |bench: &Bench| -> Option<bool> {
+            let outcome = bench.run(experiment).ok()?;
+            judge(row, &outcome).map(|verdict| verdict.within)
+        };
+        let Some(as_it_is) = within(&bench) else { continue };
+        let intervals = intervals_of(row);
+        for draw in 0..8 {
+            let seed = Seed::new(1).child(&row.id).index(draw);
+            let change = |((file, key), at): (&(String, String), &[Quantity; 3])| {
+                let which = (3.0 * unit_of(seed.child(file).child(key).value())) as usize;
+                Change { file: file.clone(), key: key.clone(), value: at[which] }
+            };
+            let Some(drawn) = within(&bench.with(intervals.iter().map(change).collect())) else { continue };
+            judged += 1;
+            if drawn != as_it_is {
+                moved.insert(row.id.clone());
+            }
+        }
+    }
+    assert!(judged > 300, "{judged}");
+    let named = FOREGONE_BUT_FOR.map(|(row, _)| row.to_string());
+    assert_eq!(moved, BTreeSet::from(named));
 }
 
 /// What rows print in units of their own, as a profile writes it; the rows that more than one published number goes

@@ -75,6 +75,9 @@ pub struct Mix {
     pub shares: Vec<(String, f64)>,
     /// What binds it.
     pub bounds: Vec<Bound>,
+    /// Whether in-flight slots are among what binds it. They are held for as long as was seen at this mix, and for longer
+    /// or less where there is more of something.
+    pub slots_bind: bool,
     /// Mean unloaded latency in seconds.
     pub latency_s: f64,
     /// Host processor seconds a request.
@@ -572,6 +575,7 @@ fn mix(
         name: name.to_string(),
         rate,
         bounds,
+        slots_bind: solve::slots_bind(router, solution),
         latency_s: mean(&|index| folds[index].latency),
         host_cpu_s: mean(&|index| host_seconds(&folds[index], parts[index].router)),
         network_bytes: mean(&|index| folds[index].network_bytes),

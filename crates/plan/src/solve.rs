@@ -549,6 +549,17 @@ fn quickest_of_least(problem: &MixProblem, least: Solution, load: f64) -> Result
     }
 }
 
+/// Whether a station is in-flight slots.
+pub(crate) fn is_slot(router: &Router, station: &str) -> bool {
+    matches!(router.station(station).map(|id| router.kind(id)), Some(StationKind::InflightSlots(_)))
+}
+
+/// Whether in-flight slots bind what was solved.
+pub(crate) fn slots_bind(router: &Router, solution: &Solution) -> bool {
+    let mut bounds = solution.binding.iter();
+    bounds.any(|bound| matches!(&bound.constraint, Constraint::Station(name) if is_slot(router, name)))
+}
+
 /// The rate of a mix that a limit of the design binds and no station does: the limit is nothing that a twin runs
 /// into, so that it has to be loaded by as much.
 pub(crate) fn limited(solution: &Solution) -> Option<f64> {

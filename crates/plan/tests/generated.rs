@@ -577,6 +577,10 @@ fn generated_designs_are_refused_or_run_at_their_plan() {
     assert!(wrong.is_empty(), "{} of {count}:\n{}", wrong.len(), wrong.join("\n"));
     assert!(work > 0, "kinds of work are drawn");
     assert!(planned * 2 > count, "most are ordinary: {planned} of {count} are planned");
+    assert!(
+        gaps * 20 <= planned + 10,
+        "a plan that the twin does not carry is the exception: {gaps} of {planned}"
+    );
 }
 
 /// A profile's text, each number that `takes` picks by its table and key as a guess, or where `at` is given as a fact that

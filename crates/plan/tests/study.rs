@@ -340,6 +340,18 @@ fn what_binds_a_mix_is_busy_on_the_twin() {
     }
 }
 
+/// What more brings is told with slots held for as long as in the mix, which is said where they bind.
+#[test]
+fn slots_that_bind_are_said_beside_what_more_brings() {
+    let binds = |request: &str| {
+        let text = HEAD.to_string() + &alternative("a", "", request);
+        let optimal = studied(&text, &setting(&[], &[])).expect("it is planned").checked.plan.optimal;
+        (optimal.slots_bind, optimal.bounds.iter().any(|bound| bound.name.contains("inflight_slots")))
+    };
+    assert_eq!(binds("{ read = \"client-soc\", bytes = \"64 B\" }"), (true, true));
+    assert_eq!(binds("{ read = \"client-soc\", bytes = \"64 KiB\" }"), (false, false));
+}
+
 /// More of all that is said to bind carries as much more: what is full and not named would be the next to bind at once.
 #[test]
 fn a_tenth_more_of_all_that_binds_is_a_tenth_more() {

@@ -266,6 +266,9 @@ pub struct MixAnswer {
     pub shares: ByName<f64>,
     /// What binds the mix.
     pub binding: Vec<BindingAnswer>,
+    /// Whether in-flight slots are among it. What 10% more of anything brings is told with slots held for as long as in this
+    /// mix.
+    pub slots_bind: bool,
     /// Host processor time a request.
     pub host_cpu_us_per_request: f64,
     /// Payload bytes that the mix does not send; there where the design has a `network_baseline`.
@@ -1106,6 +1109,7 @@ impl MixAnswer {
             unloaded_latency_us: us(mix.latency_s),
             shares: shares(&mix.shares),
             binding: mix.bounds.iter().map(binding).collect(),
+            slots_bind: mix.slots_bind,
             host_cpu_us_per_request: us(mix.host_cpu_s),
             network_saved_percent: network_saved(design, mix.network_bytes),
             unique: mix.unique,

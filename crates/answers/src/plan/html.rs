@@ -341,6 +341,10 @@ fn stations(page: &PlanAnswer) -> Section {
         })
         .with(PageBlock::Topology(Topology::new(&page.system, &page.topology, Some(&load))))
         .with(PageBlock::Notes(notes));
+    if page.optimal.slots_bind {
+        let held = "What more brings is told with slots held for as long as now.";
+        section = section.with(PageBlock::Paragraph(held.into()));
+    }
     if page.optimal.binds_together() {
         section = section.with(PageBlock::Paragraph("Only more of all of them together helps.".into()));
     }

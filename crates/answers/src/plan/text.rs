@@ -502,8 +502,9 @@ impl PlanAnswer {
         let bounds: Vec<String> = self.bounds().map(bound).collect();
         let together = bounds.len() > 1 && self.optimal.binds_together();
         let together = if together { "; more of one of them alone brings nothing" } else { "" };
+        let held = if self.optimal.slots_bind { "; told with slots held for as long as now" } else { "" };
         if !bounds.is_empty() {
-            text += &format!("binds: {}{together}\n", bounds.join(", "));
+            text += &format!("binds: {}{together}{held}\n", bounds.join(", "));
         }
         if let Some(saved) = self.optimal.network_saved_percent {
             text += &format!(

@@ -1,13 +1,14 @@
 //! A plan beside what the loaded twin carries: agreement, a difference with the station that fills first, or a run that does
 //! not tell.
 
+use super::Settled;
 use super::run::{COUNTED, FEWEST_LONGEST, FEWEST_RARE, Moves, extremes, is_short};
-use super::{Settled, is_slot};
 use crate::design::Design;
 use crate::observe::{Loaded, OPEN_LOOP_TASKS};
 use crate::planner::Ready;
 use crate::program::Extremes;
-use offpath_capacity::{Constraint, Solution};
+use crate::solve::slots_bind;
+use offpath_capacity::Solution;
 use offpath_quantity::Time;
 use offpath_route::Router;
 use offpath_twin::Interval;
@@ -207,13 +208,6 @@ pub(super) fn own_router(ready: &[Ready]) -> Option<&Router> {
     ready.iter().find(|one| one.alternative.device.is_none()).map(|one| &*one.router)
 }
 
-/// Whether in-flight slots bind what was solved.
-pub(super) fn slots_bind(ready: &[Ready], solution: &Solution) -> bool {
-    let is_slot = |name: &str| own_router(ready).is_some_and(|router| is_slot(router, name));
-    let mut bounds = solution.binding.iter();
-    bounds.any(|bound| matches!(&bound.constraint, Constraint::Station(name) if is_slot(name)))
-}
-
 /// By how much a twin may carry less or more than what was solved.
 pub(super) fn allowed(slots_bind: bool) -> f64 {
     if slots_bind { ALLOWED_WITH_SLOTS } else { ALLOWED }
@@ -228,7 +222,7 @@ pub(super) fn compared(
 ) -> Compared {
     let Some(router) = own_router(ready) else { return Compared::Agrees };
     let planned_per_s = load.unwrap_or(solution.total);
-    let allowed = allowed(slots_bind(ready, solution));
+    let allowed = allowed(own_router(ready).is_some_and(|router| slots_bind(router, solution)));
     let Interval { mean, low, high, .. } = loaded.throughput;
     let told = match loaded.arrived_per_s {
         // Arrivals at random are more or fewer in a window than their rate says: what came has to end.

@@ -18,10 +18,10 @@ use crate::observe::{IdleObservation, Loaded, ObserveError, observe};
 use crate::planner::{Plan, Ready, plan_doubted};
 use crate::program::Fold;
 use crate::side_by_side::side_by_side;
-use crate::solve::{self, Part, evaluate};
-use compare::{Compared, allowed, blind, compared, slots_bind};
+use crate::solve::{self, Part, evaluate, is_slot, slots_bind};
+use compare::{Compared, allowed, blind, compared, own_router};
 use offpath_capacity::Solution;
-use offpath_route::{Router, StationKind};
+use offpath_route::StationKind;
 use offpath_twin::Seed;
 use run::{COUNTED, MixRuns, is_near, most_longer};
 use std::collections::BTreeMap;
@@ -190,7 +190,7 @@ pub fn settle_counting(
         folds,
         shares,
         rate: solution.total,
-        slots_bind: slots_bind(ready, &solution),
+        slots_bind: own_router(ready).is_some_and(|router| slots_bind(router, &solution)),
         first_rate,
         rounds,
         moved,
@@ -467,10 +467,6 @@ fn slots_of(one: &Ready, fold: &Fold) -> BTreeMap<String, f64> {
     slots.map(|(name, seconds)| (name.clone(), *seconds)).collect()
 }
 
-fn is_slot(router: &Router, station: &str) -> bool {
-    matches!(router.station(station).map(|id| router.kind(id)), Some(StationKind::InflightSlots(_)))
-}
-
 /// Settles the alternatives of a settled design that were not seen by themselves as if each were the only one, and notes in
 /// their demands for how long they hold slots: in a mix they also wait there for what the others do.
 pub fn settle_alone(
@@ -521,9 +517,6 @@ fn holds_seen(
     let Some(main) = ready.iter().find(|one| one.alternative.device.is_none()) else {
         return (Vec::new(), 0.0);
     };
-    if waits_elsewhere(ready, folds, shares, loaded) {
-        return (Vec::new(), 0.0);
-    }
     let share = |name: &str| shares.iter().find(|(n, _)| n == name).map_or(0.0, |(_, s)| *s);
     let is_saturated = loaded.arrived_per_s.is_none();
     let (mut factors, mut largest) = (Vec::new(), 0.0f64);
@@ -553,21 +546,6 @@ fn holds_seen(
         }
     }
     (factors, largest)
-}
-
-/// Whether an alternative alone carries what all but the slots of its system carry of it: they fill because their
-/// holders wait for what is full, and bind nothing, however many there are.
-fn waits_elsewhere(ready: &[Ready], folds: &[Fold], shares: &[(String, f64)], loaded: &Loaded) -> bool {
-    let [(only, _)] = shares else { return false };
-    let Some((one, fold)) = ready.iter().zip(folds).find(|(one, _)| one.alternative.name == *only) else {
-        return false;
-    };
-    let mut rest = fold.clone();
-    rest.seconds.retain(|station, _| !is_slot(&one.router, station));
-    let mut problem = solve::stations(&one.router, None);
-    problem.activities.push(solve::activity(only, &rest, &one.router));
-    let carried = problem.alone(only).map_or(f64::INFINITY, |solution| solution.total);
-    loaded.throughput.mean >= carried * (1.0 - SETTLED)
 }
 
 /// Scales the demand for slots of what the mix takes to how long the loaded twin held them. What it does not
