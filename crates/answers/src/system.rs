@@ -1,6 +1,5 @@
 //! The system that an answer is about: what it is called, and what its machines are made of.
 
-use offpath_plan::Basis;
 use offpath_plan::residual::Lesson;
 use offpath_profile::{Link, Machine, System};
 use offpath_quantity::{BitRate, Bytes, Time};
@@ -31,7 +30,7 @@ impl SystemAnswer {
             testbed: system.testbed.clone(),
             mode: system.mode.clone(),
             overlays: system.overlays.clone(),
-            is_fitted: Lesson::of(Basis::OrderOnly, [system]) == Lesson::OfFittedCards,
+            is_fitted: Lesson::of(&[], [system]) == Lesson::OfFittedCards,
         }
     }
 

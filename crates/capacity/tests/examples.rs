@@ -1,7 +1,6 @@
 //! Cases with known answers, and every error.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
 
 use offpath_capacity::{
     Activity, CapacityError, CapacityStation, Constraint, Cost, MixObjective, MixProblem, Pool, Solution,
@@ -282,15 +281,11 @@ fn errors_name_the_cause() {
 }
 
 #[test]
-fn forty_stations_solve_often_enough_to_plan_with() {
-    let start = Instant::now();
+fn forty_stations_are_solved() {
     for seed in 0..200 {
         let solution = common::five_by_forty(seed).solve(&MixObjective::Throughput).unwrap();
         assert!(!solution.binding.is_empty());
     }
-    // An unoptimised build on a busy machine; the bench holds the figure of 1 ms.
-    assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
-    eprintln!("{:?} per solve", start.elapsed() / 200);
 }
 
 #[test]

@@ -30,7 +30,7 @@ pub use reproduce::{
     Beside, Count, Falsified, Line, Medians, Sort, Summary, VariantScore, Wrong, falsified, missed,
     reproduce, residuals, summary, variants,
 };
-pub use residual::{Metric, Residual, shipped_residuals};
+pub use residual::Residual;
 pub use row::{Claim, Decided, Row, RowError, RowRole, ValueKind, parse};
 pub use specification::{Specification, SpecificationError};
 

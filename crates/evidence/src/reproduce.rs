@@ -4,7 +4,7 @@ use crate::bench::{Bench, Change, ExperimentError, LoopMemory, Measurement, Swee
 use crate::experiment::{Compare, Experiment, Measure};
 use crate::judge::{Verdict, judge, plain};
 use crate::residual::{
-    Metric, Residual, is_measured, is_theoretical, is_threshold, lesson_of, shipped_residuals, spread,
+    self, Residual, is_measured, is_theoretical, is_threshold, kind_of, lesson_of, spread,
 };
 use crate::row::{Claim, Row, RowRole, ValueKind, restated};
 use crate::sample::drawn;
@@ -259,7 +259,7 @@ impl Beside {
             .filter_map(|line| Some((*line, other(line)?)))
             .collect();
         let errors = answered.iter().filter_map(|(line, error)| {
-            let (row, kind) = (line.row.id.clone(), Metric::of(&line.row)?);
+            let (row, kind) = (line.row.id.clone(), kind_of(&line.row)?);
             let log_error = (1.0 + error).ln();
             let card = line.row.experiment.as_ref()?.plain.device.clone();
             log_error.is_finite().then_some(Residual { row, card, kind, log_error })
@@ -413,8 +413,6 @@ pub fn reproduce(
     threads: usize,
 ) -> Result<Vec<Line>, ExperimentError> {
     let uncertain = uncertain(library)?;
-    let residuals = shipped_residuals()
-        .map_err(|error| ExperimentError::Refused(format!("evidence/residuals.toml: {error}")))?;
     let chosen: Vec<&Row> = rows.iter().filter(|row| only.is_empty() || only.contains(&row.id)).collect();
     // What moves a row is a matter of a few rows: every number is moved by itself.
     let alone = !only.is_empty();
@@ -423,7 +421,7 @@ pub fn reproduce(
     let benches = || Benches::new(library, overlays, &uncertain, &open, alone, &loops);
     let lines = side_by_side_with(chosen.len(), threads, benches, |benches, index| {
         let row = chosen[index];
-        let line = benches.line(row, rows, &residuals);
+        let line = benches.line(row, rows, residual::shipped());
         line.map_err(|error| ExperimentError::Refused(format!("row {}: {error}", row.id)))
     });
     let mut lines: Vec<Line> = lines.into_iter().collect::<Result<_, _>>()?;
@@ -648,7 +646,7 @@ pub fn missed(lines: &[Line]) -> Vec<String> {
 pub fn residuals(lines: &[Line]) -> Vec<Residual> {
     let error = |line: &Line| {
         let verdict = line.verdict.as_ref()?;
-        let kind = Metric::of(&line.row)?;
+        let kind = kind_of(&line.row)?;
         let log_error = (1.0 + verdict.error).ln();
         let card = line.row.experiment.as_ref()?.plain.device.clone();
         log_error.is_finite().then(|| Residual { row: line.row.id.clone(), card, kind, log_error })

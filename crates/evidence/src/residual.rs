@@ -7,94 +7,31 @@
 
 use crate::experiment::{Compare, Experiment, Measure};
 use crate::row::{Row, RowRole, ValueKind, restated};
-pub use offpath_plan::residual::FEWEST;
-use offpath_plan::residual::{self, CARDS, Lesson, sizes_of};
-use serde::Deserialize;
-use serde::de::IntoDeserializer;
+use offpath_plan::residual::{CARDS, Lesson, sizes_of};
+pub use offpath_plan::residual::{FEWEST, FigureKind, Residual, shipped};
 use std::fmt::Write as _;
 
-/// What a row's number is: errors of one kind say what to expect of the next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Metric {
-    /// Requests, bytes or packets in a time.
-    Throughput,
-    /// A time.
-    Latency,
-    /// One throughput over another.
-    ThroughputRatio,
-    /// One time over another.
-    LatencyRatio,
-    /// Anything else.
-    Other,
-}
-
-impl Metric {
-    /// Its name in the file.
-    pub fn name(self) -> &'static str {
-        match self {
-            Metric::Throughput => "throughput",
-            Metric::Latency => "latency",
-            Metric::ThroughputRatio => "throughput-ratio",
-            Metric::LatencyRatio => "latency-ratio",
-            Metric::Other => "other",
+/// What a row measures; `None` without an experiment.
+pub fn kind_of(row: &Row) -> Option<FigureKind> {
+    let experiment = row.experiment.as_ref()?;
+    let relative = matches!(experiment.compare, Compare::Ratio | Compare::Change);
+    let of = |plain, ratio| if relative { ratio } else { plain };
+    Some(match experiment.plain.measure {
+        Measure::Latency | Measure::DesignLatency | Measure::LoopLatency => {
+            of(FigureKind::Latency, FigureKind::LatencyRatio)
         }
-    }
-
-    /// What a row measures; `None` without an experiment.
-    pub fn of(row: &Row) -> Option<Metric> {
-        let experiment = row.experiment.as_ref()?;
-        let relative = matches!(experiment.compare, Compare::Ratio | Compare::Change);
-        Some(match (experiment.plain.measure, relative) {
-            (Measure::Latency | Measure::DesignLatency | Measure::LoopLatency, false) => Metric::Latency,
-            (Measure::Latency | Measure::DesignLatency | Measure::LoopLatency, true) => Metric::LatencyRatio,
-            (
-                Measure::Rate
-                | Measure::Bandwidth
-                | Measure::BlockingBandwidth
-                | Measure::Packets
-                | Measure::Loop
-                | Measure::LoopRate
-                | Measure::LoopTotal
-                | Measure::DesignRate
-                | Measure::DesignBandwidth
-                | Measure::DesignClients,
-                relative,
-            ) => {
-                if relative {
-                    Metric::ThroughputRatio
-                } else {
-                    Metric::Throughput
-                }
-            }
-            _ => Metric::Other,
-        })
-    }
-}
-
-/// The error of one prediction.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Residual {
-    /// The row.
-    pub row: String,
-    /// The card that it was predicted for.
-    pub card: String,
-    /// What it measures.
-    pub kind: Metric,
-    /// Natural logarithm of predicted over published; of a change in percent, of the ratios meant.
-    pub log_error: f64,
-}
-
-/// The errors that this repository holds.
-///
-/// # Errors
-/// The parser's message where the file has a kind that is none, which its tests rule out.
-pub fn shipped_residuals() -> Result<Vec<Residual>, serde::de::value::Error> {
-    let read = |one: &residual::Error| {
-        let kind = Metric::deserialize(one.kind.as_str().into_deserializer())?;
-        Ok(Residual { row: one.row.clone(), card: one.card.clone(), kind, log_error: one.log_error })
-    };
-    residual::shipped().iter().map(read).collect()
+        Measure::Rate
+        | Measure::Bandwidth
+        | Measure::BlockingBandwidth
+        | Measure::Packets
+        | Measure::Loop
+        | Measure::LoopRate
+        | Measure::LoopTotal
+        | Measure::DesignRate
+        | Measure::DesignBandwidth
+        | Measure::DesignClients => of(FigureKind::Throughput, FigureKind::ThroughputRatio),
+        _ => FigureKind::Other,
+    })
 }
 
 /// Whether a row is a prediction of a measured number: neither fitted nor a restatement of what was, no
@@ -143,7 +80,7 @@ pub fn spread(residuals: &[Residual], row: &Row, rows: &[Row]) -> Vec<f64> {
     let with = |one: &Residual| {
         one.row == row.id || rows.iter().any(|other| other.id == one.row && err_together(row, other))
     };
-    let kind = Metric::of(row);
+    let kind = kind_of(row);
     let lesson = lesson_of(row);
     let left = residuals.iter().filter(|one| !with(one) && lesson.takes(&one.card));
     sizes_of(left.map(|one| (Some(one.kind) == kind, one.log_error)))

@@ -2,7 +2,7 @@
 
 use crate::bench::{Bench, Change};
 use crate::reproduce::Uncertain;
-use offpath_plan::sample::{between, strata_by};
+use offpath_plan::sample::{between, other_mechanism, strata_by};
 use offpath_twin::{Seed, unit_of};
 
 /// Draws of a joint sample. Residuals widen each, so that fewer are enough than where they stand alone.
@@ -24,8 +24,7 @@ fn draws(uncertain: &[Uncertain]) -> Vec<Vec<Change>> {
 /// shared by those that the measured card leaves `open`.
 pub(crate) fn drawn(own: &Bench, uncertain: &[Uncertain], open: &[String]) -> Vec<Bench> {
     let of_draw = |changes: Vec<Change>, at: f64| {
-        let variant =
-            (at >= 0.5).then(|| open.get(((2.0 * at - 1.0) * open.len() as f64) as usize)).flatten();
+        let variant = other_mechanism(at, open.len()).map(|index| &open[index]);
         let overlays = own.overlays().iter().chain(variant).cloned().collect();
         own.with(changes).under(overlays)
     };

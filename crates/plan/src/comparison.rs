@@ -606,6 +606,7 @@ fn run(
                 // Where it does not carry the load, its draws say so too.
                 let folds = match settled {
                     Ok(settled) => settled.folds,
+                    Err(error) if !error.is::<PlanError>() => return Err(error),
                     Err(_) => ready.iter().map(|one| one.compiled.fold(&one.router)).collect(),
                 };
                 own.open.push(Mechanism { ready, folds });
@@ -819,21 +820,21 @@ impl Joint {
             true => Basis::Weak,
             false => Basis::Fitted,
         });
-        let basis = |figure: &dyn Fn(&Figures) -> f64| {
+        let known = |figure: &dyn Fn(&Figures) -> f64| {
             let rests_on = moved.rests(figure(point), figure, &[]);
-            moved.basis(&rests_on, is_unknown, figure, &[]).max(least)
+            let basis = moved.basis(&rests_on, is_unknown, figure, &[]).max(least);
+            (basis, Lesson::of(&rests_on, runner.ready.iter().map(|one| one.router.system())))
         };
         let latency = |seen: &Figures| seen.latency_s;
         let cores = |seen: &Figures| seen.host_cores;
-        let (latency_basis, host_basis) = (basis(&latency), basis(&cores));
-        let lesson = |basis: Basis| Lesson::of(basis, runner.ready.iter().map(|one| one.router.system()));
+        let ((latency_basis, of_latency), (host_basis, of_host)) = (known(&latency), known(&cores));
         Contest {
-            latency_s: self.ranged(index, (lesson(latency_basis), FigureKind::Latency), latency),
+            latency_s: self.ranged(index, (of_latency, FigureKind::Latency), latency),
             latency_basis,
-            host_cores: self.ranged(index, (lesson(host_basis), FigureKind::Throughput), cores),
+            host_cores: self.ranged(index, (of_host, FigureKind::Throughput), cores),
             host_basis,
-            lesson: lesson(checked.plan.recommendation.basis),
-            of_host: lesson(host_basis),
+            lesson: checked.plan.recommendation.lesson,
+            of_host,
             sparing: self.sparing[index].clone(),
             carried_in: 0.0,
             best_in: 0.0,

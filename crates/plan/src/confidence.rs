@@ -20,7 +20,7 @@ use crate::solve::{
 use offpath_capacity::Solution;
 use offpath_quantity::Quantity;
 use offpath_twin::Seed;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A value with the intervals that the joint sample gives.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -173,6 +173,10 @@ pub(crate) struct Confidence {
     /// Whether past errors are in that, as in the interval of the best mix's rate: they are not where one alternative is all
     /// of it and is fitted.
     pub is_widened: bool,
+    /// For which cards the errors speak by which the best mix's worth is widened.
+    pub lesson: Lesson,
+    /// For which cards those speak by which any figure is.
+    pub lessons: BTreeSet<Lesson>,
 }
 
 /// The figures of one evaluation that intervals are given of.
@@ -420,10 +424,11 @@ pub(crate) fn confidence(
     let draws = draws(&base, open, seed, &printed)?;
     let drawn = DrawnFigures { point: printed.point(&base, folds, seen), draws };
     let point = &drawn.point;
-    let lesson = |basis: Basis| Lesson::of(basis, ready.iter().map(|one| one.router.system()));
+    let lesson = |rests: &[Rest]| Lesson::of(rests, ready.iter().map(|one| one.router.system()));
 
     let doubted = |name: &str| doubt.is_some_and(|doubt| doubt.shares.iter().any(|(taken, _)| taken == name));
     let (mut rests, mut basis, mut latency_basis) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut lessons, mut latency_lessons) = (Vec::new(), Vec::new());
     for (index, one) in ready.iter().enumerate() {
         let (rows, rate) = (rows_of(one), |seen: &Figures| seen.alone[index].solved);
         let basis_of_figure = |rests: &[Rest], figure: &dyn Fn(&Figures) -> f64, rows: &[String]| {
@@ -433,27 +438,28 @@ pub(crate) fn confidence(
         let own = moved.rests(rate(point), &rate, &rows);
         let known = basis_of_figure(&own, &rate, &rows);
         basis.push(if doubted(&one.alternative.name) { known.max(Basis::Weak) } else { known });
+        lessons.push(lesson(&own));
         rests.push(own);
         // The rows that a design names measured rates, and so fix no latency.
         let latency = |seen: &Figures| seen.latency[index];
-        latency_basis.push(basis_of_figure(&moved.rests(latency(point), &latency, &[]), &latency, &[]));
+        let own = moved.rests(latency(point), &latency, &[]);
+        latency_basis.push(basis_of_figure(&own, &latency, &[]));
+        latency_lessons.push(lesson(&own));
     }
 
     let (told, carried) = (drawn.told(), drawn.carried());
     // A load that was asked for is not a prediction.
     let is_predicted = design.objective == Objective::MostThroughput;
     // What measured this very alternative fixes its rate: errors of predictions say nothing of it.
-    let errors = |index: usize| (basis[index] != Basis::Fitted).then(|| lesson(basis[index]));
+    let errors = |index: usize| (basis[index] != Basis::Fitted).then(|| lessons[index]);
     let alone: Vec<Ranged> = (0..ready.len())
         .map(|index| drawn.rated(&told, errors(index), |seen: &Figures| seen.alone[index]))
         .collect();
     // A mix is known no better than the least that it takes.
     let least = |shares: &[(String, f64)]| {
-        let taken = ready
-            .iter()
-            .zip(&basis)
-            .filter(|(one, _)| shares.iter().any(|(name, _)| *name == one.alternative.name));
-        taken.map(|(_, basis)| *basis).max().unwrap_or(Basis::Predicted)
+        let is_taken = |one: &Ready| shares.iter().any(|(name, _)| *name == one.alternative.name);
+        let taken = ready.iter().zip(&lessons).filter(|(one, _)| is_taken(one));
+        taken.map(|(_, lesson)| *lesson).max().unwrap_or(Lesson::OfFittedCards)
     };
     // The one alternative that a mix is made of: it has that one's interval, and is known as well.
     let only = |shares: &[(String, f64)]| match shares {
@@ -472,7 +478,7 @@ pub(crate) fn confidence(
             // Nobody chooses its load: it is what was asked for.
             _ if !is_predicted && index == 0 => Ranged::of(point.mixes[0].solved, &Widened::default()),
             Some(own) => alone[own],
-            None => drawn.rated(&carried, Some(lesson(least(shares))), |seen: &Figures| seen.mixes[index]),
+            None => drawn.rated(&carried, Some(least(shares)), |seen: &Figures| seen.mixes[index]),
         })
         .collect();
     let mut optimal = mixes[0];
@@ -498,7 +504,8 @@ pub(crate) fn confidence(
             if is_open { own.max(by_parts) } else { own }
         }
     };
-    let of_worth = lesson(of_mix);
+    let of_printed = least(&printed.shares[0]);
+    let of_worth = of_printed.max(lesson(&mix_rests));
     let worth = match design.objective {
         Objective::MostThroughput => optimal,
         // A processor that is full passes as many as its time is enough for, so that errors of rates are errors of it.
@@ -511,17 +518,18 @@ pub(crate) fn confidence(
         }
     };
     let load = design.objective.load().unwrap_or(point.mixes[0].solved);
-    let of_printed = least(&printed.shares[0]);
+    // An alternative that its own evidence fits is widened by none.
+    let widened_by: Vec<Lesson> = (0..ready.len()).filter_map(errors).collect();
     Ok(Confidence {
         mix_basis: if doubt.is_some() { of_mix.max(Basis::Weak) } else { of_mix },
         latency: (0..ready.len())
             .map(|index| {
-                let errors = (lesson(latency_basis[index]), FigureKind::Latency);
+                let errors = (latency_lessons[index], FigureKind::Latency);
                 drawn.ranged(&told, Some(errors), |seen: &Figures| seen.latency[index])
             })
             .collect(),
-        over: (0..ready.len()).map(|index| drawn.over(index, lesson(of_printed.max(basis[index])))).collect(),
-        shares_carry: drawn.shares_carry(load, is_widened.then(|| lesson(of_printed))),
+        over: (0..ready.len()).map(|index| drawn.over(index, of_printed.max(lessons[index]))).collect(),
+        shares_carry: drawn.shares_carry(load, is_widened.then_some(of_printed)),
         basis,
         latency_basis,
         mix_rests,
@@ -540,6 +548,8 @@ pub(crate) fn confidence(
         best_sets: drawn.best_sets(),
         carried: carried.len() as f64 / drawn.draws.len().max(1) as f64,
         is_widened,
+        lesson: of_worth,
+        lessons: widened_by.into_iter().chain(latency_lessons).chain([of_worth]).collect(),
     })
 }
 

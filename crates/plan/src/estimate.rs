@@ -83,9 +83,10 @@ impl Written {
             toml::Value::Integer(_) | toml::Value::Float(_) => Ok(Written::exact(one(value, dimension)?)),
             toml::Value::String(text) => Written::text(text, dimension),
             toml::Value::Table(table) => Written::table(table, dimension),
-            other => {
-                Err((format!("a {} is not a number with a unit", other.type_str()), EXAMPLES.to_string()))
-            }
+            other => Err((
+                format!("what stands here, of type {}, is no number with a unit", other.type_str()),
+                EXAMPLES.to_string(),
+            )),
         }
     }
 
@@ -179,7 +180,12 @@ fn one(value: &toml::Value, dimension: Option<Dimension>) -> Result<Quantity, (S
         toml::Value::Integer(number) => *number as f64,
         toml::Value::Float(number) => *number,
         toml::Value::String(text) => return parsed(text, dimension),
-        other => return Err((format!("a {} is not a number", other.type_str()), EXAMPLES.to_string())),
+        other => {
+            return Err((
+                format!("what stands here, of type {}, is no number", other.type_str()),
+                EXAMPLES.to_string(),
+            ));
+        }
     };
     match dimension {
         None | Some(Dimension::Ratio) => plain(number),
@@ -267,8 +273,8 @@ mod tests {
                 "an end of its interval is a size",
             ),
             ("{ value = \"1 us\", most = \"1 ns\" }", None, "no `most`"),
-            ("true", None, "a boolean"),
-            ("[1]", None, "a array"),
+            ("true", None, "of type boolean"),
+            ("[1]", None, "of type array"),
         ] {
             let error = read(text, dimension).expect_err(text);
             assert!(error.contains(words), "{text}: {error}");

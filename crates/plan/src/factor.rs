@@ -267,8 +267,10 @@ impl<'a> Base<'a> {
     pub fn ready_at(&self, moves: &[(&Factor, Quantity)]) -> Result<(Design, Vec<Ready>), miette::Report> {
         let systems: Vec<Arc<Router>> = self.systems_at(moves)?.into_iter().map(Arc::new).collect();
         let design = self.design_at(moves)?.unwrap_or_else(|| self.design.clone());
-        let ready = design.alternatives.iter().zip(&self.of);
-        let ready = ready.map(|(own, system)| make_ready(&design, own, systems[*system].clone()));
+        let ready = self.alternatives.iter().zip(&self.of).map(|(given, system)| {
+            let own = design.alternatives.iter().find(|own| own.name == given.name);
+            make_ready(&design, own.expect("no number renames one"), systems[*system].clone())
+        });
         let ready = ready.collect::<Result<_, _>>()?;
         Ok((design, ready))
     }

@@ -104,7 +104,7 @@ pub fn known(router: &Router, operations: &[PathOperation], seed: Seed) -> Resul
     };
     let point = costs(router)?;
     let Looked { moved, draws } = look(router, seed, |system| costs(&Router::new(system).ok()?).ok());
-    let errors = |kind: FigureKind, basis: Basis| Lesson::of(basis, [router.system()]).sizes(kind);
+    let errors = |kind: FigureKind, rests: &[Rest]| Lesson::of(rests, [router.system()]).sizes(kind);
     Ok(operations
         .iter()
         .enumerate()
@@ -141,13 +141,13 @@ pub fn known(router: &Router, operations: &[PathOperation], seed: Seed) -> Resul
             Known {
                 latency_s: Ranged::of(
                     value.latency_s,
-                    &Widened::new(times, &errors(FigureKind::Latency, latency_basis)),
+                    &Widened::new(times, &errors(FigureKind::Latency, &latency_rests_on)),
                 ),
                 latency_basis,
                 latency_rests_on,
                 rate: Ranged::of(
                     value.rate,
-                    &Widened::new(rates, &errors(FigureKind::Throughput, rate_basis)),
+                    &Widened::new(rates, &errors(FigureKind::Throughput, &rate_rests_on)),
                 ),
                 rate_basis,
                 rate_rests_on,
@@ -239,7 +239,7 @@ pub fn known_figures(
         KnownFigure {
             ranged: Ranged::of(
                 own.value,
-                &Widened::new(sample, &Lesson::of(basis, [router.system()]).sizes(kind)),
+                &Widened::new(sample, &Lesson::of(&rests_on, [router.system()]).sizes(kind)),
             ),
             basis,
             rests_on,

@@ -5,6 +5,7 @@ use crate::confidence::{self, Doubt, Influence, Mechanism, Ranged};
 use crate::design::{Alternative, CacheUse, Design, Objective, Runs};
 use crate::implemented;
 use crate::program::{Compiled, Fold, compile};
+use crate::residual::Lesson;
 use crate::rests::{Basis, Rest};
 use crate::solve::{self, Part, evaluate, host_seconds, main_router};
 use crate::{published, shipped};
@@ -13,7 +14,7 @@ use offpath_profile::{Library, System, SystemRequest};
 use offpath_quantity::{Quantity, Time};
 use offpath_route::{Router, StationKind};
 use offpath_twin::Seed;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// One alternative by itself.
@@ -127,6 +128,10 @@ pub struct Recommendation {
     pub shares_carry_in: f64,
     /// Whether past errors are in that: not where one fitted alternative is the whole mix.
     pub is_widened: bool,
+    /// For which cards the errors speak by which the best mix's worth is widened.
+    pub lesson: Lesson,
+    /// For which cards those speak by which any figure of the plan is.
+    pub lessons: BTreeSet<Lesson>,
 }
 
 /// The best mix beside an alternative alone.
@@ -538,6 +543,8 @@ pub(crate) fn plan_doubted(
             carried_in: sure.carried,
             shares_carry_in: sure.shares_carry,
             is_widened: sure.is_widened,
+            lesson: sure.lesson,
+            lessons: sure.lessons,
         },
         alternatives,
         influences: sure.influences,

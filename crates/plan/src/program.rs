@@ -196,6 +196,20 @@ impl Fold {
         alone
     }
 
+    /// Whether another asks the same of every station and of the network, to a millionth.
+    pub(crate) fn asks_as(&self, other: &Fold) -> bool {
+        let is_near = |one: f64, other: f64| (one - other).abs() <= 1e-6 * one.abs().max(other.abs());
+        let is_alike = self
+            .seconds
+            .iter()
+            .all(|(station, seconds)| is_near(*seconds, other.seconds.get(station).copied().unwrap_or(0.0)));
+        is_alike
+            && self.seconds.len() == other.seconds.len()
+            && self.requests == other.requests
+            && is_near(self.network_bytes, other.network_bytes)
+            && is_near(self.latency, other.latency)
+    }
+
     /// Adds `weight` times another's.
     pub fn add(&mut self, other: &Fold, weight: f64) {
         for (station, seconds) in &other.seconds {

@@ -1,11 +1,17 @@
 //! Which published rows measured an alternative, so that no other row is taken for evidence of it.
 
+use crate::design::Alternative;
+use crate::planner::make_ready;
+use crate::program::Fold;
 use crate::{Design, residual, shipped};
+use offpath_profile::System;
 use offpath_quantity::OpRate;
+use offpath_route::Router;
 use offpath_workload::Workload;
 use serde::Deserialize;
+use std::cell::LazyCell;
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 #[derive(Deserialize)]
 struct File {
@@ -112,28 +118,49 @@ fn rows() -> &'static BTreeMap<String, Row> {
 /// The published rows about a shipped design that this version of offpath does not meet, orders and measured numbers
 /// alike. Whoever reads a plan of it should know in what it is already known to err, and so should who plans the same steps
 /// under another name, with other numbers or on other records: that a design was changed makes no prediction better.
-/// `card` is the name that the device of the design has in its file, from wherever that was read.
-pub fn missed_of(design: &Design, card: &str) -> Vec<Missed> {
+/// Steps are the same where they are written so, or ask the same of every station of `system`.
+pub fn missed_of(design: &Design, system: &System) -> Vec<Missed> {
     let read = |text: &str| text.parse::<toml::Table>().expect("a design that was read is TOML");
     let own = read(&design.source.1);
+    let router = Router::new(system).ok().map(Arc::new);
+    let demands = |design: &Design| -> BTreeMap<String, Fold> {
+        let own = design.alternatives.iter().filter(|one| one.device.is_none());
+        let of = |one: &Alternative| {
+            let ready = make_ready(design, one, router.clone()?).ok()?;
+            Some((one.name.clone(), ready.compiled.fold(&ready.router)))
+        };
+        own.filter_map(of).collect()
+    };
+    let asked = LazyCell::new(|| demands(design));
+    let mut of_shipped: BTreeMap<&str, BTreeMap<String, Fold>> = BTreeMap::new();
     let missed = residual::missed().iter().filter_map(|row| {
         let row = rows().get(row)?;
         let experiment = row.experiment.as_ref()?;
         let name = experiment.design.as_deref()?;
         let shipped = read(shipped::design(name)?);
         let alternatives = experiment.alternatives();
-        let is_same = |name: &str| {
-            let same = steps(&shipped, name);
-            !same.is_empty() && same == steps(&own, name)
-        };
         let device = shipped["design"].get("device").and_then(toml::Value::as_str);
+        if device != Some(&system.device) {
+            return None;
+        }
+        let mut is_same = |alternative: &str| {
+            let same = steps(&shipped, alternative);
+            if !same.is_empty() && same == steps(&own, alternative) {
+                return true;
+            }
+            let measured = of_shipped.entry(name).or_insert_with(|| {
+                let parsed = shipped::parsed(name, design.application.is_none());
+                parsed.map_or_else(BTreeMap::new, |design| demands(&design))
+            });
+            measured.get(alternative).is_some_and(|one| asked.values().any(|own| one.asks_as(own)))
+        };
         let is_about = match alternatives.is_empty() {
-            true => names(&shipped).into_iter().all(is_same),
-            false => alternatives.iter().copied().any(is_same),
+            true => names(&shipped).into_iter().all(&mut is_same),
+            false => alternatives.iter().copied().any(&mut is_same),
         };
         let is_as_shipped = design.name == name
             && design.alternatives.iter().all(|one| is_as_shipped(&own, &shipped, &one.name));
-        (is_about && device == Some(card)).then(|| Missed {
+        is_about.then(|| Missed {
             row: &row.id,
             published: row.published.as_ref().map_or_else(String::new, |claim| said(claim, &row.unit)),
             design: name,
@@ -279,11 +306,42 @@ mod tests {
         assert_eq!(objection(redis, "redis-replication", "relayed-3", "S134"), None);
     }
 
+    fn on(device: &str) -> System {
+        let request = offpath_profile::SystemRequest { device, ..Default::default() };
+        offpath_profile::Library::builtin().load(&request).expect("it is shipped")
+    }
+
+    /// Times by other names, or as they come out, are the same steps.
+    #[test]
+    fn what_is_missed_is_said_however_the_steps_are_written() {
+        let designs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../designs");
+        let missed = |text: &str| -> Vec<_> {
+            let changes = crate::Changes { steps: true, ..Default::default() };
+            let design = Design::parse(text, "d.toml", &designs, &changes);
+            let missed = missed_of(&design.expect("it is in order"), &on("bluefield2"));
+            missed.iter().map(|one| (one.row, one.is_as_shipped)).collect()
+        };
+        let text = shipped::design("kv-ycsb-c").expect("it is shipped");
+        let step = |time: &str| format!("{{ compute = \"client\", time = \"{time}\" }}");
+        let rewritten = [("build", "100 ns"), ("search", "150 ns"), ("check", "50 ns")].into_iter().fold(
+            text.replacen("name = \"kv-ycsb-c\"", "name = \"mine\"", 1),
+            |text, (name, time)| {
+                let changed = text.replace(&step(name), &step(time));
+                assert_ne!(changed, text, "{name}");
+                changed
+            },
+        );
+        assert!(missed(text).contains(&("W268", true)), "{:?}", missed(text));
+        assert!(missed(&rewritten).contains(&("W268", false)), "{:?}", missed(&rewritten));
+        let slower = rewritten.replace(&step("150 ns"), &step("151 ns"));
+        assert!(!missed(&slower).iter().any(|(row, _)| *row == "W268"), "{:?}", missed(&slower));
+    }
+
     #[test]
     fn what_is_missed_is_said_of_whoever_plans_the_same_steps() {
         let missed = |text: &str| {
             let design = Design::parse(text, "d.toml", std::path::Path::new("."), &crate::Changes::default());
-            missed_of(&design.expect("it is in order"), "bluefield2")
+            missed_of(&design.expect("it is in order"), &on("bluefield2"))
         };
         let rows = |text: &str| missed(text).iter().map(|one| one.row).collect::<Vec<_>>();
         let text = shipped::design("replication").expect("it is shipped");
@@ -302,7 +360,7 @@ mod tests {
                      request = [{ read = \"client-host\", bytes = \"64 B\" }]\n";
         assert_eq!(missed(other), []);
         let on_another = Design::parse(text, "d.toml", std::path::Path::new("."), &crate::Changes::default());
-        assert_eq!(missed_of(&on_another.expect("it is in order"), "bluefield3"), []);
+        assert_eq!(missed_of(&on_another.expect("it is in order"), &on("bluefield3")), []);
         let published: toml::Table = "up_to = 79".parse().expect("it is TOML");
         assert_eq!(said(&published, "%"), "up to 79 %");
         assert_eq!(said(&"is = 58.3".parse().expect("it is TOML"), "M/s"), "58.3 M/s");

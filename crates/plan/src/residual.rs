@@ -11,7 +11,7 @@
 //! errors are no rarer than greater ones (the estimate of Grenander, 1956: the least concave majorant of their
 //! distribution). Then no sample that reaches farther gives a narrower interval (the inequality of Anderson, 1955).
 
-use crate::rests::Basis;
+use crate::rests::{Rest, is_measured};
 use crate::sample::quantile;
 use offpath_profile::{Provenance, System};
 use serde::Deserialize;
@@ -19,22 +19,30 @@ use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 /// What a figure is: errors of one kind say what to expect of the next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum FigureKind {
-    /// Requests in a time.
+    /// Requests, bytes or packets in a time.
     Throughput,
     /// A time.
     Latency,
     /// One throughput over another.
     ThroughputRatio,
+    /// One time over another.
+    LatencyRatio,
+    /// Anything else.
+    Other,
 }
 
 impl FigureKind {
-    fn kind(self) -> &'static str {
+    /// Its name in the file of errors.
+    pub fn name(self) -> &'static str {
         match self {
             FigureKind::Throughput => "throughput",
             FigureKind::Latency => "latency",
             FigureKind::ThroughputRatio => "throughput-ratio",
+            FigureKind::LatencyRatio => "latency-ratio",
+            FigureKind::Other => "other",
         }
     }
 }
@@ -43,20 +51,20 @@ impl FigureKind {
 #[serde(deny_unknown_fields)]
 struct File {
     missed: Vec<String>,
-    residual: Vec<Error>,
+    residual: Vec<Residual>,
 }
 
-/// The error of one prediction, as the file has it.
+/// The error of one prediction of a measured number.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Error {
+pub struct Residual {
     /// The evidence row that was predicted.
     pub row: String,
     /// The card that it was predicted for.
     pub card: String,
     /// What it measures.
-    pub kind: String,
-    /// Natural logarithm of predicted over published.
+    pub kind: FigureKind,
+    /// Natural logarithm of predicted over published; of a change in percent, of the ratios meant.
     pub log_error: f64,
 }
 
@@ -64,7 +72,7 @@ pub struct Error {
 pub const CARDS: [&str; 2] = ["bluefield2", "connectx6"];
 
 /// For which cards errors of predictions speak.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lesson {
     /// Those of which something was fitted or measured.
     OfFittedCards,
@@ -73,16 +81,16 @@ pub enum Lesson {
 }
 
 impl Lesson {
-    /// What speaks for a figure of such a basis on some systems: where each is a card to which published rows are fitted, or
-    /// where the figure rests on more than guesses, the errors of fitted cards.
-    pub fn of<'s>(basis: Basis, systems: impl IntoIterator<Item = &'s System>) -> Lesson {
+    /// What speaks for a figure on some systems that rests on these numbers: where each is a card to which published rows are
+    /// fitted, or where most of what it rests on beside the user's numbers was measured or fitted, the errors of fitted cards.
+    pub fn of<'s>(rests: &[Rest], systems: impl IntoIterator<Item = &'s System>) -> Lesson {
         let is_known = |system: &System| {
             // A name alone is none: what a file of the user's changes under it is carried over.
             let mut own = system.numbers.iter().filter(|(name, _)| name.starts_with("nic."));
             CARDS.contains(&system.device.as_str())
                 && own.any(|(_, number)| number.provenance == Provenance::Fitted)
         };
-        match basis != Basis::OrderOnly || systems.into_iter().all(is_known) {
+        match is_measured(rests) || systems.into_iter().all(is_known) {
             true => Lesson::OfFittedCards,
             false => Lesson::OfGuessedCards,
         }
@@ -102,7 +110,7 @@ impl Lesson {
     /// The sizes of its log-errors of a kind, sorted, the largest counted once more.
     pub fn sizes(self, figure: FigureKind) -> Vec<f64> {
         let own = shipped().iter().filter(|one| self.takes(&one.card));
-        sizes_of(own.map(|one| (one.kind == figure.kind(), one.log_error)))
+        sizes_of(own.map(|one| (one.kind == figure, one.log_error)))
     }
 }
 
@@ -111,7 +119,7 @@ impl Lesson {
 pub const FEWEST: usize = 8;
 
 /// The errors that this repository holds.
-pub fn shipped() -> &'static [Error] {
+pub fn shipped() -> &'static [Residual] {
     &file().residual
 }
 
@@ -228,7 +236,7 @@ mod tests {
             for lesson in [Lesson::OfFittedCards, Lesson::OfGuessedCards] {
                 let sizes = lesson.sizes(figure);
                 let all = || shipped().iter().filter(|one| lesson.takes(&one.card));
-                let own = all().filter(|one| one.kind == figure.kind()).count();
+                let own = all().filter(|one| one.kind == figure).count();
                 let taken = if own < FEWEST { all().count() } else { own };
                 assert!(taken > 5, "{lesson:?} {figure:?}");
                 assert_eq!(sizes.len(), taken + 1, "{figure:?}: {sizes:?}");

@@ -337,6 +337,13 @@ pub fn estimated_as(rests: &[Rest], drawn: Drawn) -> f64 {
     total(rests.iter().filter(is_so).map(|rest| rest.weight))
 }
 
+/// Whether most of what a figure rests on beside the user's numbers was measured or fitted.
+pub(crate) fn is_measured(rests: &[Rest]) -> bool {
+    let of_card = || rests.iter().filter(|rest| !rest.origin.is_of_user());
+    let measured = total(of_card().filter(|rest| !rest.origin.is_guess()).map(|rest| rest.weight));
+    measured > GUESSED * total(of_card().map(|rest| rest.weight))
+}
+
 /// By how much of itself a tenth more of every guess at once moves a figure, at most.
 pub fn moved_by_guesses(rests: &[Rest]) -> f64 {
     total(rests.iter().filter(|rest| rest.origin.is_guess()).map(|rest| rest.elasticity)) / 10.0

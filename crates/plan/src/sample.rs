@@ -164,10 +164,14 @@ impl MechanismSample {
 
     /// Which of so many `others` a draw is of; none of the base.
     pub fn at(&self, draw: usize, others: usize) -> Option<usize> {
-        let at = self.0[draw];
-        let which = ((at - 0.5) * 2.0 * others as f64) as usize;
-        (at >= 0.5 && others > 0).then(|| which.min(others - 1))
+        other_mechanism(self.0[draw], others)
     }
+}
+
+/// Which of so many `others` a draw at a place from 0 to 1 is of; none of the base, which the lower half is of.
+pub fn other_mechanism(at: f64, others: usize) -> Option<usize> {
+    let which = ((at - 0.5) * 2.0 * others as f64) as usize;
+    (at >= 0.5 && others > 0).then(|| which.min(others - 1))
 }
 
 /// The value of a sorted sample below which a share of it lies, between two neighbours by their distance.

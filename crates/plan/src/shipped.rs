@@ -1,6 +1,9 @@
 //! What the program carries of this repository beside profiles: designs, workload files, published rows. Whoever asks
 //! for one of them by name asks here; a test compares the lists with the folders.
 
+use crate::design::{Changes, Design};
+use std::path::Path;
+
 /// The designs of `designs/`, by name.
 pub const DESIGNS: [(&str, &str); 14] = [
     ("aggregate-bf3", include_str!("../../../designs/aggregate-bf3.toml")),
@@ -44,6 +47,13 @@ fn named(all: &[(&str, &'static str)], name: &str) -> Option<&'static str> {
 /// The text of a design.
 pub fn design(name: &str) -> Option<&'static str> {
     named(&DESIGNS, name)
+}
+
+/// A design, by its step lists or as its code does it.
+pub(crate) fn parsed(name: &str, steps: bool) -> Option<Design> {
+    let files = WORKLOADS.map(|(name, text)| (format!("../workloads/{name}"), text.to_string()));
+    let changes = Changes { steps, files: files.into(), ..Changes::default() };
+    Design::parse(design(name)?, &format!("designs/{name}.toml"), Path::new("."), &changes).ok()
 }
 
 /// The text of a YCSB file.

@@ -284,6 +284,7 @@ impl Study {
             let added = || ready.iter().map(|one| one.compiled.fold(&one.router)).collect();
             let (folds, solved) = match answer {
                 Ok((settled, solved)) => (settled.folds, Ok(solved)),
+                Err(error) if !error.is::<PlanError>() => return Err(error),
                 Err(error) => (added(), Err(words(error))),
             };
             mechanisms.push(Mechanism { ready, folds });
@@ -527,7 +528,7 @@ fn solved(design: &Design, ready: &[Ready], settled: &Settled) -> Result<Solved,
 /// Of the numbers that move the mix most, those whose ends are looked into however little that is.
 const PLANNED_AGAIN: usize = 2;
 
-/// Of the others, by how much one moves the mix to be looked into, and how many are.
+/// Of the others are looked into so many: first what seems to make another set the best, then what moves the mix by this much.
 const MOVES: f64 = 0.02;
 const LOOKED_INTO: usize = 6;
 
@@ -549,9 +550,13 @@ fn plan_ends(
     let influences = &checked.plan.influences;
     let by = |end: Option<f64>| end.map_or(f64::INFINITY, |worth| (worth / worth_as_it_is).ln().abs());
     let moves = |one: &Influence| by(one.at_low).max(by(one.at_high)) >= MOVES;
-    let turning = influences.iter().enumerate().filter(|(_, one)| moves(one)).take(LOOKED_INTO);
-    let told: BTreeSet<usize> =
-        (0..PLANNED_AGAIN.min(influences.len())).chain(turning.map(|(at, _)| at)).collect();
+    let turns = |at: &usize| influences[*at].changes.is_some();
+    let mut looked_into: Vec<usize> =
+        (0..influences.len()).filter(|at| turns(at) || moves(&influences[*at])).collect();
+    // Where another alternative takes over, the best mix carries much the same.
+    looked_into.sort_by_key(|at| !turns(at));
+    looked_into.truncate(LOOKED_INTO);
+    let told: BTreeSet<usize> = (0..PLANNED_AGAIN.min(influences.len())).chain(looked_into).collect();
     let ends: Vec<(usize, &Factor, Quantity)> = told
         .iter()
         .flat_map(|&at| {

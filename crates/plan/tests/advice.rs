@@ -256,6 +256,33 @@ fn a_gain_says_how_well_it_is_known_of_the_card() {
     assert_eq!(set.basis, Basis::YourEstimate, "{:?}", set.rests);
 }
 
+/// Whichever alternative the file has first.
+#[test]
+fn a_gain_is_as_well_known_wherever_its_alternative_stands() {
+    let head = "[design]\nname = \"d\"\ndevice = \"bluefield2\"\nobjective = \"most-throughput\"\nrank_by = \"throughput\"\n";
+    let alternative = |name: &str, steps: &str| {
+        format!(
+            "[[alternative]]\nname = \"{name}\"\nrequest = [ {{ send = \"client-host\", bytes = \"128 B\" }}, {steps} ]\n"
+        )
+    };
+    let alone = alternative(
+        "host",
+        r#"{ compute = "host", time = "1.4 us" }, { send = "host-client", bytes = "128 B" }"#,
+    );
+    let handed = alternative(
+        "handed over",
+        r#"{ compute = "host", time = "1.2 us" }, { send-ud = "host-soc", bytes = "128 B" },
+           { compute = "soc", time = "300 ns" }, { send = "soc-client", bytes = "128 B" }"#,
+    );
+    let known = |text: String| {
+        let found = advised(&text, Depth::Every).advice;
+        found.into_iter().map(|one| (one.rule, one.standing.map(|one| one.share))).collect::<Vec<_>>()
+    };
+    let first = known(format!("{head}{handed}{alone}"));
+    assert!(!first.is_empty() && first.iter().all(|(_, known)| known.is_some()), "{first:?}");
+    assert_eq!(known(format!("{head}{alone}{handed}")), first);
+}
+
 #[test]
 fn the_same_seed_gives_the_same_advice() {
     let text = text("three-mistakes.toml");

@@ -170,7 +170,7 @@ fn what_no_estimate_can_be_is_refused() {
         ("rate = \"codec\"", "rate = \"1 bit/s\"", "longer than 60 s"),
         ("\"2 us to 4 us\"", "\"4 us to 2 us\"", "from 4 us to 2 us ends below where it begins"),
         ("time = \"service * 2\"", "time = \"5\"", "`5` has no unit"),
-        ("\"0.2 to 0.6\"", "true", "parameter `share`: a boolean"),
+        ("\"0.2 to 0.6\"", "true", "parameter `share`: what stands here, of type boolean"),
     ] {
         let error = of(from, to);
         assert!(error.contains(words), "{to}: {error}");

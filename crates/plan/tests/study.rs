@@ -340,6 +340,30 @@ fn what_binds_a_mix_is_busy_on_the_twin() {
     }
 }
 
+/// Where another alternative takes over the best mix carries much the same, and somebody who knew the number would build
+/// something else.
+#[test]
+fn what_another_alternative_takes_over_at_is_told() {
+    let served = |steps: &str| {
+        format!(
+            "{{ send = \"client-host\", bytes = \"4 KiB\" }}, {{ compute = \"host\", time = \"1 us\" }}, {steps} \
+             {{ send = \"host-client\", bytes = \"16 B\" }}"
+        )
+    };
+    let copy = "{ write = \"host-backup\", bytes = \"4 KiB\" },";
+    let text = HEAD.to_string()
+        + &alternative("first", "", &served(""))
+        + &format!(
+            "background = [ {copy} {{ compute = \"host\", time = {{ value = \"2 us\", low = \"1 us\", high = \"4 us\" }} }} ]\n"
+        )
+        + &alternative("last", "", &served(&format!("{copy} {{ compute = \"host\", time = \"2 us\" }},")));
+    let plan = studied(&text, &setting(&[], &[])).expect("it is planned").checked.plan;
+    let turning = plan.influences.iter().find(|one| one.number.contains("background"));
+    let turning = turning.expect("it moves the mix");
+    let changes = turning.changes.as_deref().unwrap_or_default();
+    assert!(turning.planned && changes.contains("last at 4 us"), "{turning:?}");
+}
+
 /// What more brings is told with slots held for as long as in the mix, which is said where they bind.
 #[test]
 fn slots_that_bind_are_said_beside_what_more_brings() {

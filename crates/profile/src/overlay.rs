@@ -507,13 +507,30 @@ pub(crate) fn set(
     let value = read(key, trimmed, &Bare::Text(value.trim().to_string())).map_err(|(problem, help)| {
         ProfileError::new(problem, help, Some((&source, name.len() + 1..setting.len())))
     })?;
+    let refused = |problem: Problem, help: String| {
+        ProfileError::new(problem, help, Some((&source, name.len() + 1..setting.len())))
+    };
+    let scale = system.scales.iter().find(|scale| scale.name == trimmed);
+    // An overlay that multiplies a number by itself multiplies what is set.
+    let (own, other) = match scale {
+        Some(scale) if scale.of == trimmed => (Some(scale), None),
+        other => (None, other),
+    };
+    let there = other.map(|scale| scale.value).or_else(|| Some(system.numbers.get(trimmed)?.value));
+    if let Some(own) = own.filter(|own| own.times == 0.0 && there != Some(value)) {
+        return Err(refused(
+            Problem::Malformed {
+                name: setting.into(),
+                reason: format!("overlay `{}` takes 0 times whatever is set", own.overlay),
+            },
+            format!("leave this setting out, or `--overlay {}`", own.overlay),
+        ));
+    }
     // A setting to the value that is there claims nothing new: origin and interval stay.
-    if system.numbers.get(trimmed).is_none_or(|number| number.value != value) {
+    if there != Some(value) {
         // What is set is that, and no multiple of another number.
         system.scales.retain(|scale| scale.name != trimmed || scale.of == trimmed);
-        system.put(trimmed, value).map_err(|(problem, help)| {
-            ProfileError::new(problem, help, Some((&source, name.len() + 1..setting.len())))
-        })?;
+        system.put(trimmed, value).map_err(|(problem, help)| refused(problem, help))?;
         let number = set_number(trimmed, value, system.numbers.get(trimmed), "--set", "--set");
         system.numbers.insert(trimmed.to_string(), number);
     }

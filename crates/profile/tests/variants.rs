@@ -615,6 +615,31 @@ fn what_was_changed_keeps_no_evidence_wherever_it_lies() {
     assert_eq!(read_latency(&shipped.replacen(line, &narrowed, 1)), Provenance::CarriedOver);
 }
 
+/// What is set after an overlay holds, also where it is the profile's own value; what an overlay takes no part of cannot be
+/// set beside it.
+#[test]
+fn a_setting_holds_beside_an_overlay() {
+    let load = |overlay, setting: &str| {
+        let settings = vec![setting.to_string()];
+        let request = SystemRequest {
+            device: "bluefield2",
+            overlays: vec![overlay],
+            settings,
+            ..SystemRequest::default()
+        };
+        Library::builtin().load(&request)
+    };
+    for value in ["128 B", "256 B"] {
+        let system = load("soc-pcie-mtu", &format!("soc.pcie_mtu={value}")).expect("it loads");
+        let found = system.numbers["soc.pcie_mtu"].value;
+        assert_eq!(found.to_string(), value);
+        assert!(system.scales.iter().all(|scale| scale.name != "soc.pcie_mtu"), "{:?}", system.scales);
+    }
+    let refused = load("one-pool", "nic.reserved_inflight_slots=30").expect_err("it is multiplied by 0");
+    let said = format!("{refused} {}", miette::Diagnostic::help(&refused).expect("a remedy"));
+    assert!(said.contains("`one-pool` takes 0 times") && said.contains("leave this setting out"), "{said}");
+}
+
 /// A setting to the value that is there claims nothing: the number keeps its origin and its interval.
 #[test]
 fn a_setting_that_changes_nothing_leaves_the_number() {

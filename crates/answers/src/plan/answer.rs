@@ -11,7 +11,6 @@ use offpath_plan::check::{Gap, Settled};
 use offpath_plan::factor::Origin;
 use offpath_plan::planner::{Bound, Over, Plan, Recommendation};
 use offpath_plan::published::{MeasuredRate, Missed, measured_rates, missed_of};
-use offpath_plan::residual::Lesson;
 use offpath_plan::rests::{estimate, estimated, estimated_as, guessed, moved_by_guesses};
 use offpath_plan::sample::Drawn;
 use offpath_plan::study::{Changed, Solved, Study, Sweep};
@@ -132,7 +131,7 @@ pub struct PlanAnswer {
     pub curve: Vec<CurveAnswer>,
     /// How the numbers of the systems that it runs on are known.
     pub model_parameters: ParametersAnswer,
-    /// The cards that intervals were widened by errors of predictions for.
+    /// The cards by whose errors of predictions any of its intervals was widened.
     pub errors_learnt_on: Vec<&'static str>,
     /// Published rows about the steps of this design that this version does not meet, orders and measured numbers alike:
     /// the rows about a shipped design whose alternatives are among its own, on the device that was measured.
@@ -238,7 +237,8 @@ pub struct RestAnswer {
     pub elasticity: f64,
     /// Its elasticity over the sum of those of all numbers but facts of a data sheet, which have none.
     pub weight: f64,
-    /// By which share of the rate the worse end of its interval moves it; 0 where no interval is stated.
+    /// By which share of the rate the worse end of its interval moves it, a guess or a number of the user's without one by a
+    /// factor of 1.5, and one that is set at the value that it replaces; 0 of a fact without one.
     pub moves_share: f64,
     /// Whether it follows from evidence about this very alternative.
     pub own_evidence: bool,
@@ -941,9 +941,10 @@ impl PlanAnswer {
                 })
                 .collect(),
             model_parameters: ParametersAnswer::of(study),
-            errors_learnt_on: Lesson::of(plan.recommendation.basis, [&study.system]).cards(),
-            missed_rows: missed_of(design, &study.system.device)
+            errors_learnt_on: plan.recommendation.lessons.iter().flat_map(|lesson| lesson.cards()).collect(),
+            missed_rows: missed_of(design, &study.system)
                 .into_iter()
+                .map(|one| Missed { is_as_shipped: one.is_as_shipped && !study.is_other_system, ..one })
                 .map(|one| MissedAnswer::of(one, plan))
                 .collect(),
             reversed_orders: ReversedOrderAnswer::all(&measured_rates(design, &study.system.device), plan),

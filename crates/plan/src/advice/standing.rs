@@ -113,7 +113,7 @@ pub(super) fn standing(
     let is_unknown = ready().any(|one| !one.compiled.has_evidence());
     let least = ready().map(|one| least_on(one.router.system())).fold(Basis::Fitted, Basis::max);
     let basis = moved.basis(&known, is_unknown, &own, &[]).max(least);
-    let lesson = Lesson::of(basis, ready().map(|one| one.router.system()));
+    let lesson = Lesson::of(&known, ready().map(|one| one.router.system()));
     let sample = draws.into_iter().flatten().map(|ratio| (ratio, f64::INFINITY)).collect();
     let sample = Widened::new(sample, &lesson.sizes(FigureKind::ThroughputRatio));
     Ok(Some(GainStanding {
