@@ -2,7 +2,8 @@
 
 use crate::dma::{DmaOperation, DmaRun};
 use offpath_logs::{
-    LogConditions, LogDetail, LogMeasurement, LogOperation, LogTool, MetricSubject, TrafficDirections,
+    LogCaution, LogConditions, LogDetail, LogMeasurement, LogOperation, LogTool, MetricSubject,
+    TrafficDirections,
 };
 use offpath_quantity::{Bytes, Time};
 use offpath_route::{LONGEST_MESSAGE, Responder, Verb};
@@ -201,6 +202,12 @@ pub enum NotARun {
         /// The most.
         most: u64,
     },
+    /// The row or its table contradicts itself.
+    #[error("{why}")]
+    Contradictory {
+        /// What contradicts what.
+        why: &'static str,
+    },
     /// The log does not say what the figure depends on.
     #[error("the log does not say {}; name it, or take a log with its head", .missing.join(", "))]
     Missing {
@@ -208,6 +215,9 @@ pub enum NotARun {
         missing: Vec<&'static str>,
     },
 }
+
+/// What makes a figure one that nothing is learnt from.
+pub(crate) const DOUBTS: [LogCaution; 2] = [LogCaution::RateDiffers, LogCaution::MixedRows];
 
 /// Most queue pairs of a run.
 pub const MOST_QUEUE_PAIRS: u64 = 16_384;
@@ -221,7 +231,7 @@ impl ToolRun {
     /// [`NotARun`] where it is of another kind, or where the log leaves something open that the figure depends on.
     /// Nothing is filled in: [`ToolRun::with`] tells what is known beside the log.
     pub fn of(measurement: &LogMeasurement) -> Result<ToolRun, NotARun> {
-        let LogMeasurement { tool, metric, conditions, figure, .. } = measurement;
+        let LogMeasurement { tool, metric, conditions, figure, cautions, .. } = measurement;
         if !matches!(tool, LogTool::Perftest | LogTool::Measure) {
             return Err(NotARun::OtherTool { tool: tool.name() });
         }
@@ -230,6 +240,9 @@ impl ToolRun {
             MetricSubject::Latency => RunKind::Latency,
             _ => return Err(NotARun::OtherMetric { metric: metric.key(*figure) }),
         };
+        if let Some(caution) = DOUBTS.into_iter().find(|caution| cautions.has(*caution)) {
+            return Err(NotARun::Contradictory { why: caution.meaning() });
+        }
         ToolRun::with(kind, conditions)
     }
 

@@ -1,10 +1,12 @@
 //! Causes that a twin of the tool was run under are found from the rows that it prints, with noise and without heads.
 
+use offpath_learn::describe::describe;
 use offpath_learn::diagnose::{Cause, CauseGroup, Diagnosis, DiagnosisVerdict, LoggedFigure, diagnose};
 use offpath_learn::{PacketHeader, RunKind, RunLength, ToolBench, ToolProgram, ToolRun};
-use offpath_logs::{LogItem, LogReader, TrafficDirections};
+use offpath_logs::{LogItem, LogOperation, LogReader, TrafficDirections};
 use offpath_profile::{Library, System, SystemRequest};
-use offpath_quantity::Bytes;
+use offpath_quantity::{Bytes, Time};
+use offpath_route::Verb;
 use std::fmt::Write;
 
 /// Scatter of rows.
@@ -531,4 +533,181 @@ fn healthy_logs_raise_no_alarm() {
     }
     println!("{} alarms in 200", alarms.len());
     assert!(alarms.len() <= 4, "{}", alarms.join("\n"));
+}
+
+/// Bandwidth and message rate of a row follow from one count: where they contradict each other by no unit, which of both is
+/// wrong is not said, and nothing is diagnosed from them.
+#[test]
+fn rows_that_contradict_themselves_are_not_diagnosed() {
+    let diagnosis = found(&Case { asked: Asked { unit: 2.0, ..as_usual() }, ..healthy() }, 7);
+    assert_eq!(
+        (diagnosis.verdict, diagnosis.groups.len()),
+        (DiagnosisVerdict::Normal, 0),
+        "the latencies are"
+    );
+    assert!(diagnosis.points.iter().all(|point| point.metric.starts_with("latency")));
+    let told =
+        diagnosis.skipped.iter().find(|(why, _)| why.contains("size times rate")).map(|(_, count)| *count);
+    assert!(told >= Some(40), "{:?}", diagnosis.skipped);
+}
+
+/// A row of a log whose bandwidth alone is odd is left out, and the others hold.
+#[test]
+fn one_row_that_contradicts_itself_is_left_out() {
+    let known = system("connectx7", &[]);
+    let bench = ToolBench::new(&hidden_system("connectx7", &[]), "client-host").expect("a path");
+    let text = printed(&bench, "ib_write_bw", &as_usual(), &mut Noise(5));
+    let of = |text: String| {
+        diagnose(&known, "client-host", &figures(&[("a.log".to_string(), text)]), None)
+            .expect("it is compared")
+    };
+    let odd: String = text
+        .lines()
+        .map(|line| {
+            let mut cells: Vec<String> = line.split_whitespace().map(str::to_string).collect();
+            if cells.len() == 5 && cells[0] == "65536" {
+                cells[4] = format!("{:.6}", cells[4].parse::<f64>().expect("a rate") / 2.0);
+                return cells.join(" ") + "\n";
+            }
+            format!("{line}\n")
+        })
+        .collect();
+    let (whole, odd) = (of(text), of(odd));
+    assert_eq!((odd.verdict, odd.points.len()), (DiagnosisVerdict::Normal, whole.points.len() - 1));
+}
+
+/// What `offpath measure` writes is compared as what it states, its path among it.
+#[test]
+fn files_of_measure_are_compared() {
+    let known = system("connectx7", &[]);
+    let bench = ToolBench::new(&known, "client-host").expect("a path");
+    let of = |times: f64, path: &str| {
+        let mut text = String::from("{\"offpath_measure\":2}\n");
+        for (program, operation) in [
+            ("ib_write_bw", LogOperation::Write),
+            ("ib_read_bw", LogOperation::Read),
+            ("ib_atomic_bw", LogOperation::CompareAndSwap),
+            ("ib_atomic_bw", LogOperation::FetchAndAdd),
+        ] {
+            let program = ToolProgram::named(program).expect("it is one");
+            for (power, depth) in [(3, 128), (3, 1), (6, 16), (12, 64), (16, 128)] {
+                let is_atomic = program.verb == Verb::FetchAndAdd;
+                let size = if is_atomic { 8 } else { 1u64 << power };
+                let mut run = program.run(Bytes::new(size));
+                (run.tx_depth, run.cq_moderation) = (depth, depth.min(100));
+                if operation == LogOperation::CompareAndSwap {
+                    run.verb = Verb::CompareAndSwap;
+                }
+                run.length = Some(RunLength::Duration(Time::from_us(900)));
+                let rate = bench.expect(&run).expect("it is modelled").rate_per_s * times;
+                let verb = operation.name();
+                writeln!(
+                    text,
+                    "{{\"point\":\"p\",\"path\":\"{path}\",\"verb\":\"{verb}\",\"kind\":\"bandwidth\",\"payload_bytes\":{size},\
+                     \"queue_pairs\":1,\"tx_depth\":{depth},\"post_list\":1,\"cq_moderation\":{},\"inline_bytes\":0,\
+                     \"posting_threads\":1,\"directions\":\"one\",\"beside\":null,\"mtu_bytes\":4096,\"device\":\"a\",\
+                     \"windows\":[],\"windows_measured\":3,\"operations_per_s_median\":{rate:.1},\"latency_ns_median\":null,\
+                     \"measured_ns\":{}}}",
+                    run.cq_moderation,
+                    900_000 + size
+                )
+                .unwrap();
+            }
+        }
+        diagnose(&known, "client-host", &figures(&[("a.jsonl".to_string(), text)]), None)
+            .expect("it is compared")
+    };
+    let as_it_is = of(1.0, "client-host");
+    assert_eq!(as_it_is.points.len(), 20, "{:?}", as_it_is.skipped);
+    assert_eq!(as_it_is.verdict, DiagnosisVerdict::Normal, "what it states holds nothing back");
+    assert_eq!(of(0.5, "client-host").verdict, DiagnosisVerdict::Low);
+    let elsewhere = of(1.0, "client-soc");
+    assert_eq!(elsewhere.verdict, DiagnosisVerdict::Nothing);
+    assert!(elsewhere.skipped.keys().all(|why| why.contains("--path client-soc")), "{:?}", elsewhere.skipped);
+}
+
+/// A run that waits once for a timer takes a fixed time longer: that is asked for, whatever an operation seems to take.
+#[test]
+fn a_run_that_waited_once_asks_for_timers() {
+    let hidden = hidden_system("connectx7", &[]);
+    let bench = ToolBench::new(&hidden, "client-host").expect("a path");
+    let known = system("connectx7", &[]);
+    for (program, wait_s, asks) in
+        [("ib_send_bw", 0.491, 2), ("ib_send_bw", 0.04, 2), ("ib_write_bw", 0.3, 1), ("ib_send_bw", 0.002, 0)]
+    {
+        let mut text = String::new();
+        for line in printed(&bench, program, &as_usual(), &mut Noise(5)).lines() {
+            let cells: Vec<f64> = line.split_whitespace().filter_map(|cell| cell.parse().ok()).collect();
+            match cells[..] {
+                [size, count, _, _, rate] if size <= 4096.0 => {
+                    let rate = count / (count / (rate * 1e6) + wait_s) / 1e6;
+                    let mib = size * rate * 1e6 / 1_048_576.0;
+                    writeln!(text, " {size} {count} {mib:.2} {mib:.2} {rate:.6}").unwrap();
+                }
+                [..] => writeln!(text, "{line}").unwrap(),
+            }
+        }
+        let found = diagnose(&known, "client-host", &figures(&[("a.log".to_string(), text)]), None)
+            .expect("it is compared");
+        let waits =
+            found.questions.iter().filter(|question| question.what.contains("ms longer than expected"));
+        assert_eq!(waits.count(), asks, "{program} {wait_s}: {:?}", found.questions);
+        let shape =
+            found.shapes.iter().find(|shape| shape.name == "constant-operations").expect("it is flat");
+        assert_eq!(shape.what.contains("waits once"), asks > 0, "{}", shape.what);
+    }
+}
+
+/// A machine whose link carries less than a row has is another one: nothing that it says is evidence.
+#[test]
+fn files_that_the_rows_prove_wrong_are_no_evidence() {
+    let file = "../logs/tests/data/machines/narrow/lspci.txt";
+    let text =
+        std::fs::read_to_string(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).expect("a file");
+    let mut facts = offpath_logs::machine::MachineFacts::default();
+    facts.read("lspci.txt", &text);
+    let machine = describe(&facts, Some("3b:00.0")).expect("a card");
+    let known = system("connectx7", &[]);
+    let of = |rate: &str| {
+        let hidden = hidden_system("connectx7", &[rate]);
+        let bench = ToolBench::new(&hidden, "client-host").expect("a path");
+        let text = printed(&bench, "ib_write_bw", &as_usual(), &mut Noise(5));
+        diagnose(&known, "client-host", &figures(&[("a.log".to_string(), text)]), Some(&machine))
+            .expect("it is compared")
+    };
+    let has_evidence = |diagnosis: &Diagnosis| {
+        diagnosis.groups.iter().flat_map(|group| &group.findings).any(|one| !one.evidence.is_empty())
+    };
+    let (other, own) = (of("pcie0.rate=200Gbit/s"), of("pcie0.rate=120Gbit/s"));
+    assert_eq!((other.verdict, own.verdict), (DiagnosisVerdict::Low, DiagnosisVerdict::Low));
+    assert!(other.contradictions[0].contains("8 GT/s x16"), "{:?}", other.contradictions);
+    assert!(!has_evidence(&other), "{:?}", names(&other));
+    assert!(own.contradictions.is_empty() && has_evidence(&own), "{:?}", own.contradictions);
+}
+
+/// A small gap that nothing explains is none, and no page speaks of a cause that it does not show.
+#[test]
+fn a_small_gap_without_a_cause_is_normal() {
+    let bench = ToolBench::new(&hidden_system("connectx7", &[]), "client-host").expect("a path");
+    let known = system("connectx7", &[]);
+    for seed in 0..20 {
+        let asked = Asked { runs: vec![|run| run.queue_pairs = 8], ..as_usual() };
+        let mut text = String::new();
+        for line in printed(&bench, "ib_read_bw", &asked, &mut Noise(seed)).lines() {
+            let cells: Vec<f64> = line.split_whitespace().filter_map(|cell| cell.parse().ok()).collect();
+            match cells[..] {
+                // One row was hit, and the others are what they should be.
+                [size, count, _, _, rate] if size == 4096.0 => {
+                    let rate = rate * 0.4;
+                    let mib = size * rate * 1e6 / 1_048_576.0;
+                    writeln!(text, " {size} {count} {mib:.2} {mib:.2} {rate:.6}").unwrap();
+                }
+                [..] => writeln!(text, "{line}").unwrap(),
+            }
+        }
+        let found = diagnose(&known, "client-host", &figures(&[("a.log".to_string(), text)]), None)
+            .expect("it is compared");
+        let is_small = found.verdict == DiagnosisVerdict::SlightlyLow;
+        assert!(!is_small || !found.groups.is_empty(), "{seed}: a cause is spoken of, and none is shown");
+    }
 }

@@ -168,6 +168,15 @@ fn figures_of_a_log_are_expected_or_refused_by_what_is_missing() {
         panic!("{:?}", ToolRun::of(&cut[0]))
     };
     assert!(missing.contains(&"the depth") && missing.contains(&"the verb"), "{missing:?}");
+    // Forty times the bandwidth of its rate, and a second row of another program.
+    let odd = [LOG.replace("10990.00", "439600.00"), format!("{LOG} 2  5000  6.90  6.86  3.600000\n")];
+    for log in odd {
+        let contradictory = measurements(&log);
+        assert!(
+            contradictory.iter().all(|one| matches!(ToolRun::of(one), Err(NotARun::Contradictory { .. }))),
+            "{log}"
+        );
+    }
     let datagrams = LOG.replace(": RC", ": UD");
     assert!(matches!(ToolRun::of(&measurements(&datagrams)[0]), Err(NotARun::NotModelled { .. })));
 }

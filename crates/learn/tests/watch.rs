@@ -202,7 +202,8 @@ fn what_gives_no_rate_is_said_and_not_guessed() {
     let (reads, packets) = (hardware("rx_read_requests"), port("port_xmit_packets"));
     let stuck = port("port_rcv_packets");
     let most = u64::from(u32::MAX);
-    let found = watched(0, None, &[(&reads, 9, 4), (&packets, 0, 2_000_000), (&stuck, most, most)]);
+    let found =
+        watched(0, None, &[(&reads, 9, 4), (&packets, 100_000_000, 102_000_000), (&stuck, most, most)]);
     let said: Vec<Counted> = found.without_rate.iter().map(|one| one.counted).collect();
     assert!(said.contains(&Counted::Fell { from: 9, to: 4 }) && said.contains(&Counted::Stuck), "{said:?}");
     assert_eq!(found.basis, RateBasis::Planned, "what fell is no rate of requests");
@@ -213,6 +214,77 @@ fn what_gives_no_rate_is_said_and_not_guessed() {
     let (readings, _) =
         read("time 1\nNIC statistics:\n     rx_bytes_phy: 5\nNIC statistics:\n     rx_bytes_phy: 6\n");
     assert_eq!(readings.ambiguous().count(), 1);
+}
+
+/// A driver that was loaded anew clears all counters: those that count faster stand higher again than before.
+#[test]
+fn what_grew_while_others_were_cleared_is_doubted() {
+    let (reads, out, packets) =
+        (hardware("rx_read_requests"), port("port_xmit_data"), port("port_xmit_packets"));
+    let cleared =
+        watched(0, None, &[(&reads, 500_000, 1_000_000), (&out, 40_000_000, 9), (&packets, 7, 1_000_000)]);
+    assert!(!cleared.is_compared(), "{:?}", cleared.counters);
+    let doubted = Counted::Doubted { by: 500_000 };
+    assert!(cleared.without_rate.iter().any(|one| one.counted == doubted), "{:?}", cleared.without_rate);
+    // One that wrapped around fell alone: the others went on from where they stood.
+    let wrapped = watched(
+        0,
+        None,
+        &[(&reads, 90_000_000, 91_000_000), (&out, 4_294_000_000, 9), (&packets, 900_000_000, 901_000_000)],
+    );
+    assert_eq!((wrapped.without_rate.len(), wrapped.counters.len()), (1, 2));
+    // Counters of one place were cleared, as `perfquery -R` does.
+    let one_place = watched(
+        0,
+        None,
+        &[(&reads, 90_000_000, 91_000_000), (&out, 40_000_000, 9), (&packets, 7, 1_000_000)],
+    );
+    assert_eq!((one_place.without_rate.len(), one_place.counters.len()), (2, 1));
+}
+
+/// Counters of requests have 32 bits: where so many may have come, what they grew by may be that and a turn more.
+#[test]
+fn a_counter_that_may_have_wrapped_past_where_it_stood_gives_no_rate() {
+    let planned = planned();
+    let reads = format!("/sys/class/{}", hardware("rx_read_requests"));
+    let into = format!("/sys/class/{}", port("port_rcv_packets"));
+    let of = |seconds: u64, packets: u64, to: u64| {
+        let text =
+            format!("time 1\n{reads}:5\n{into}:5\ntime {}\n{reads}:{to}\n{into}:{packets}\n", 1 + seconds);
+        let (readings, _) = read(&text);
+        let watch = Watch { planned: &planned, at: &planned.endpoints[0], rate: None, devices: &[] };
+        let (from, to, counted) = readings.intervals().next().expect("there are two");
+        watch.interval(from, to, &counted).without_rate
+    };
+    let may = |by| Counted::MayHaveWrapped { by };
+    // At the plan's 2.2 M/s for 1000 s, and by packets that came.
+    assert_eq!(of(1000, 9, 90_000_005)[0].counted, may(90_000_000));
+    assert_eq!(of(100, 5_000_000_000, 90_000_005)[0].counted, may(90_000_000));
+    assert_eq!(of(100, 300_000_000, 90_000_005), []);
+    assert_eq!(of(1000, 9, 5_000_000_000), [], "it has more bits");
+}
+
+#[test]
+fn a_counter_that_reached_its_end_gives_no_rate() {
+    let out = port("port_xmit_data");
+    let found = watched(0, None, &[(&out, 4_294_000_000, u64::from(u32::MAX))]);
+    assert_eq!((found.without_rate[0].counted, found.counters.len()), (Counted::Stuck, 0));
+}
+
+/// Of devices that are chosen, nothing counts whose device is not told.
+#[test]
+fn what_has_no_device_is_of_no_chosen_one() {
+    let planned = planned();
+    let log = "time 1\n/sys/class/infiniband/nic_0/ports/1/counters/port_xmit_packets:5\nNIC statistics:\n     rx_packets_phy: 5\n\
+               time 2\n/sys/class/infiniband/nic_0/ports/1/counters/port_xmit_packets:9\nNIC statistics:\n     rx_packets_phy: 9\n";
+    let (readings, _) = read(log);
+    assert_eq!(readings.devices().into_iter().collect::<Vec<_>>(), ["nic_0"]);
+    let (from, to, counted) = readings.intervals().next().expect("there are two");
+    for (devices, known, untold) in [(vec![], 2, 0), (vec!["nic_0".to_string()], 1, 1)] {
+        let watch = Watch { planned: &planned, at: &planned.endpoints[0], rate: None, devices: &devices };
+        let found = watch.interval(from, to, &counted);
+        assert_eq!((found.counters.len(), found.untold), (known, untold));
+    }
 }
 
 #[test]

@@ -527,11 +527,15 @@ pub enum LogCaution {
     FrequencyVaried,
     /// Size times rate is not the bandwidth.
     RateDiffers,
+    /// Rows under one head cannot all be of one run. No condition of the head is taken.
+    MixedRows,
+    /// The log ends before the line does.
+    UnendedLine,
 }
 
 impl LogCaution {
     /// Every caution.
-    pub const ALL: [LogCaution; 8] = [
+    pub const ALL: [LogCaution; 10] = [
         LogCaution::Interleaved,
         LogCaution::NoHeader,
         LogCaution::UnitFromRate,
@@ -540,6 +544,8 @@ impl LogCaution {
         LogCaution::CutDeviations,
         LogCaution::FrequencyVaried,
         LogCaution::RateDiffers,
+        LogCaution::MixedRows,
+        LogCaution::UnendedLine,
     ];
 
     /// What it says, in a sentence.
@@ -565,6 +571,10 @@ impl LogCaution {
                 "the tool said that the processor's frequency varied, by which it measures time"
             }
             LogCaution::RateDiffers => "size times rate is not the bandwidth of the same row",
+            LogCaution::MixedRows => {
+                "rows under this head cannot all be of one run; none of its conditions is taken for them"
+            }
+            LogCaution::UnendedLine => "the log ends within this line, whose last number may lack digits",
         }
     }
 
@@ -579,6 +589,8 @@ impl LogCaution {
             LogCaution::CutDeviations => "cut-deviations",
             LogCaution::FrequencyVaried => "frequency-varied",
             LogCaution::RateDiffers => "rate-differs",
+            LogCaution::MixedRows => "mixed-rows",
+            LogCaution::UnendedLine => "unended-line",
         }
     }
 }
@@ -602,7 +614,8 @@ impl LogCautions {
         LogCautions(self.0 | 1 << caution as u16)
     }
 
-    pub(crate) fn union(self, other: LogCautions) -> LogCautions {
+    /// Those of both.
+    pub fn union(self, other: LogCautions) -> LogCautions {
         LogCautions(self.0 | other.0)
     }
 

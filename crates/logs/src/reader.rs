@@ -1,7 +1,7 @@
 //! A log, line by line: who wrote each line is told from what it says, and every line is accounted for.
 
 use crate::document::{self, Node};
-use crate::measurement::LogMeasurement;
+use crate::measurement::{LogCaution, LogMeasurement, LogTool};
 use crate::tools::{LineTool, all_tools, read_document};
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -9,6 +9,9 @@ use std::io::{self, BufRead};
 
 /// Bytes that are kept of one line, and of one JSON document: more is no log's, and would not leave memory flat.
 const LONGEST: usize = 16 << 20;
+
+/// Items that wait at most for a table to end.
+const MOST_HELD: usize = 4096;
 
 /// Characters of a line that a remark repeats.
 const EXCERPT: usize = 200;
@@ -86,6 +89,8 @@ pub(crate) struct LogLine<'a> {
     pub(crate) number: u64,
     /// Without what quotes it, and without blanks around it.
     pub(crate) text: &'a str,
+    /// Whether the log ends before the line does: its last number may lack digits.
+    pub(crate) is_cut: bool,
 }
 
 /// What a tool says of a line.
@@ -106,9 +111,37 @@ pub(crate) enum Taken {
 #[derive(Default)]
 pub(crate) struct Sink {
     items: VecDeque<LogItem>,
+    /// The place of the first item that waits, since what follows may show that it is none of its head's.
+    held: Option<usize>,
 }
 
 impl Sink {
+    /// Has what is put from here on wait, and nothing before it.
+    pub(crate) fn hold(&mut self) {
+        self.held = Some(self.items.len());
+    }
+
+    /// Changes the figures that wait.
+    pub(crate) fn revise(&mut self, change: impl FnMut(&mut LogMeasurement)) {
+        let waiting = self.items.iter_mut().skip(self.held.unwrap_or(usize::MAX));
+        let figures = waiting.filter_map(|item| match item {
+            LogItem::Measurement(measurement) => Some(measurement),
+            LogItem::Remark(_) => None,
+        });
+        figures.for_each(change);
+    }
+
+    /// The next item that does not wait.
+    fn next(&mut self, is_ended: bool) -> Option<LogItem> {
+        if is_ended || self.items.len() > MOST_HELD {
+            self.held = None;
+        }
+        if let Some(held) = &mut self.held {
+            *held = held.checked_sub(1)?;
+        }
+        self.items.pop_front()
+    }
+
     pub(crate) fn measurement(&mut self, measurement: LogMeasurement) {
         self.items.push_back(LogItem::Measurement(measurement));
     }
@@ -154,6 +187,8 @@ pub struct LogReader<R> {
     input: R,
     number: u64,
     ended: bool,
+    /// Whether the log ended before the last line did.
+    is_cut: bool,
     account: LineAccount,
     sink: Sink,
     tools: Vec<Box<dyn LineTool>>,
@@ -178,6 +213,7 @@ impl<R: BufRead> LogReader<R> {
             input,
             number: 0,
             ended: false,
+            is_cut: false,
             account: LineAccount::default(),
             sink: Sink::default(),
             tools: all_tools(),
@@ -194,6 +230,7 @@ impl<R: BufRead> LogReader<R> {
     /// Reads a line, without its end; `None` at the end of the log. What is beyond the longest line is dropped and
     /// counted.
     fn read_line(&mut self) -> io::Result<Option<(Vec<u8>, usize)>> {
+        self.is_cut = false;
         let (mut line, mut dropped, mut any) = (Vec::new(), 0, false);
         loop {
             let buffer = match self.input.fill_buf() {
@@ -202,6 +239,7 @@ impl<R: BufRead> LogReader<R> {
                 Err(error) => return Err(error),
             };
             if buffer.is_empty() {
+                self.is_cut = any;
                 return Ok(any.then_some((line, dropped)));
             }
             any = true;
@@ -351,7 +389,7 @@ impl<R: BufRead> LogReader<R> {
                 self.account.blank += 1;
                 return Offered::Taken;
             }
-            match self.ask(&LogLine { number, text: body }) {
+            match self.ask(&LogLine { number, text: body, is_cut: self.is_cut }) {
                 Taken::No => {}
                 Taken::Known => {
                     self.account.known += 1;
@@ -359,6 +397,15 @@ impl<R: BufRead> LogReader<R> {
                 }
                 Taken::Measured => {
                     self.account.measured += 1;
+                    // perftest prints so many decimals, by which it tells itself what is cut.
+                    if self.is_cut {
+                        let of_line = self.sink.items.iter_mut().rev().map_while(|item| match item {
+                            LogItem::Measurement(own) if own.line == number => Some(own),
+                            _ => None,
+                        });
+                        let of_line = of_line.filter(|own| own.tool != LogTool::Perftest);
+                        of_line.for_each(|own| own.cautions = own.cautions.with(LogCaution::UnendedLine));
+                    }
                     return Offered::Taken;
                 }
                 Taken::Failure => {
@@ -418,7 +465,7 @@ impl<R: BufRead> Iterator for LogReader<R> {
 
     fn next(&mut self) -> Option<io::Result<LogItem>> {
         loop {
-            if let Some(item) = self.sink.items.pop_front() {
+            if let Some(item) = self.sink.next(self.ended) {
                 return Some(Ok(item));
             }
             if self.ended {

@@ -732,3 +732,99 @@ fn glued_numbers_are_told_apart() {
     let broken = read(&(LATENCY.to_string() + &row.replace("2465.901216.65", "2465.9.1216.65")));
     assert_eq!((broken.figures.len(), broken.remarked(RemarkKind::Unknown)), (0, vec![2]));
 }
+
+/// Rows of a run whose program was still printing when another one's head came: sizes that fall, and iterations that change,
+/// show that the rows are of both, and none of them is taken for what the head says.
+#[test]
+fn rows_that_cannot_be_the_heads_have_none_of_its_conditions() {
+    let row = |size: u64, iterations: u64| {
+        let rate = 90.0 / 8e3 / size as f64 * 1e6;
+        let rate = format!("{rate:.6}");
+        let gbit = size as f64 * 8.0 * rate.parse::<f64>().expect("it is a number") / 1e3;
+        format!(" {size:<10} {iterations:<10}       {gbit:.2}              {gbit:.2}                {rate}\n")
+    };
+    let read_head = head("RDMA_Read BW Test", " TX depth        : 128\n CQ Moderation   : 100\n");
+    let write_head = head("RDMA_Write BW Test", " TX depth        : 128\n CQ Moderation   : 100\n");
+    let first = read_head + GBIT + &row(256, 1000) + &row(512, 1000);
+    let mixed = [
+        // The first program goes on, and the other one begins beside it.
+        row(1024, 1000) + &row(2, 5000) + &row(2048, 1000) + &row(4, 5000),
+        // It goes on and ends before the other one has a row.
+        row(1024, 1000) + &row(2048, 1000),
+        // Its rows look like a part of the other's sweep, but for their iterations.
+        row(4, 1000) + &row(8, 5000) + &row(16, 1000),
+        // Both are at the same sizes.
+        row(64, 5000) + &row(64, 5000) + &row(128, 5000) + &row(128, 5000),
+    ];
+    for rows in mixed {
+        let log = first.clone() + RULER + &write_head + GBIT + &rows + RULER + &row(4096, 5000);
+        let found = read(&log);
+        let at = log.lines().position(|line| line.contains("RDMA_Write")).expect("it is there") as u64;
+        let (above, below): (Vec<_>, Vec<_>) = found.figures.iter().partition(|figure| figure.line < at);
+        assert!(above.iter().all(|figure| figure.cautions.iter().next().is_none()), "{rows}");
+        assert!(above.iter().all(|figure| figure.conditions.operation == Some(LogOperation::Read)));
+        assert!(!below.is_empty());
+        for figure in below {
+            assert!(figure.cautions.has(LogCaution::MixedRows), "{rows}{figure:?}");
+            let conditions = &figure.conditions;
+            assert_eq!((conditions.operation, conditions.queue_pairs, conditions.mtu), (None, None, None));
+            assert!(conditions.payload.is_some() && conditions.iterations.is_some());
+        }
+        assert_eq!(found.remarked(RemarkKind::Withheld).len(), 1, "{rows}");
+        assert_eq!(found.account.unknown, 0);
+    }
+    // Rows of the first program among the lines of the second's head.
+    let (title, rest) = write_head.split_once(" Connection").expect("it is there");
+    let log = first + title + &row(1024, 1000) + " Connection" + rest + GBIT + &row(2, 5000) + &row(4, 5000);
+    let found = read(&log).whole();
+    let cautioned: Vec<u64> = found
+        .figures
+        .iter()
+        .filter(|figure| figure.cautions.has(LogCaution::MixedRows))
+        .filter_map(|figure| Some(figure.conditions.payload?.get()))
+        .collect();
+    assert_eq!(cautioned, [1024; 3]);
+    let last = found.figures.last().expect("there is one");
+    assert_eq!(last.conditions.operation, Some(LogOperation::Write));
+    assert_eq!(last.conditions.queue_pairs, Some(1));
+}
+
+/// What one run may print is no contradiction: one size again and again, iterations that are counted, and runs that follow.
+#[test]
+fn rows_of_one_run_keep_its_conditions() {
+    let bandwidth = head("RDMA_Write BW Test", " TX depth        : 128\n CQ Moderation   : 100\n") + GBIT;
+    let again = " 4096       5000             92.10              92.00                2.807617\n".repeat(3);
+    let counted = " 2          51400            0.00               0.05                 3.125000\n \
+                    4          49000            0.00               0.10                 3.125000\n";
+    let one = " 1024       5000             82.10              82.00                10.009766\n".to_string();
+    let next = " 2048       5000             92.10              92.00                5.615234\n".to_string();
+    let runs = bandwidth.clone() + &one + RULER + &bandwidth + &next + RULER;
+    for log in [bandwidth.clone() + &again, bandwidth.clone() + counted, runs] {
+        let found = read(&log).whole();
+        for figure in &found.figures {
+            assert_eq!(figure.cautions.iter().next(), None, "{log}");
+            assert_eq!(figure.conditions.operation, Some(LogOperation::Write));
+        }
+    }
+}
+
+/// A file that ends within a row's last number has no such row, and other tools' last lines say so.
+#[test]
+fn a_row_that_is_cut_off_gives_no_figure() {
+    let head = head("RDMA_Write BW Test", " TX depth        : 128\n CQ Moderation   : 100\n") + GBIT;
+    let row = " 8388608    5000             92.10              92.00                0.001371";
+    let whole = read(&(head.clone() + row)).whole();
+    assert_eq!(whole.value("operations_per_s_mean"), 1371.0);
+    assert_eq!(whole.figures[0].cautions.iter().next(), None);
+    for cut in 1..6 {
+        let found = read(&(head.clone() + &row[..row.len() - cut]));
+        assert_eq!(found.figures, [], "{cut}");
+        assert_eq!(found.remarked(RemarkKind::Unknown), [found.account.lines()]);
+    }
+    let latency = read(&(LATENCY.to_string() + LATENCY_ROW.trim_end().trim_end_matches('1')));
+    assert_eq!((latency.figures.len(), latency.account.unknown), (0, 1));
+    let counters = read("NIC statistics:\nrx_packets: 12\nrx_bytes: 345");
+    let cautions: Vec<bool> =
+        counters.figures.iter().map(|figure| figure.cautions.has(LogCaution::UnendedLine)).collect();
+    assert_eq!(cautions, [false, true]);
+}

@@ -74,6 +74,44 @@ fn rows_have_what_json_has() {
     }
 }
 
+/// A page shows what a screen can take, and says how much more there is; JSON has all, remarks beyond what is kept among it.
+#[test]
+fn a_long_log_is_counted_beyond_a_page() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("long.log");
+    let mut text =
+        String::from(" #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n");
+    for row in 0..300 {
+        text += " 65536      5000             92.40              92.30                0.176048\n";
+        text += &"what is this?\n".repeat(if row == 299 { 11_000 } else { 0 });
+    }
+    // One size goes on and on, and then each row is a table of its own kind.
+    for row in 0..6_000 {
+        text += match row % 2 {
+            0 => " 2             2631578            1.90        526315.79\n",
+            _ => " 65536      5000             92.40              92.30                0.176048\n",
+        };
+    }
+    fs::write(&file, text).expect("written");
+    let file = file.to_str().expect("a path");
+    let text = wide_answer(&["import", file]);
+    assert!(
+        text.contains("and 100 more, whose conditions may be others: `--format json`"),
+        "{}",
+        &text[..2000]
+    );
+    assert!(text.contains("and 10800 more: `--format json`"), "remarks");
+    assert!(text.contains("and 1200 more rows of other tables"), "{}", &text[text.len() - 3000..]);
+    let found = json(&["import", file]);
+    check(&found, &schema("import.json"), "long");
+    let count = |key: &str| found[key].as_array().map(Vec::len);
+    assert_eq!(
+        (count("measurements"), count("remarks")),
+        (Some(300 * 3 + 3_000 * 2 + 3_000 * 3), Some(11_000))
+    );
+    assert_eq!(found["files"][0]["unknown_lines"], 11_000);
+}
+
 /// What gives no figure is told, on standard error where rows have no place for it.
 #[test]
 fn unknown_lines_are_told_with_their_number() {
@@ -130,7 +168,12 @@ fn wrong_input_is_refused_with_a_next_step() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path().to_str().expect("a path");
     let known = log("dma.dat");
-    let cases: [(&[&str], &[&str]); 6] = [
+    let packed = Path::new(folder).join("a.log.gz");
+    fs::write(&packed, b"\x1f\x8b\x08\x00rest").expect("written");
+    let packed = packed.to_str().expect("a path");
+    let cases: [(&[&str], &[&str]); 8] = [
+        (&["import", packed], &["is compressed by gzip", "`zcat`"]),
+        (&["diagnose", packed, "--device", "connectx7"], &["is compressed by gzip"]),
         (&["import"], &["<LOG>"]),
         (&["import", &known, "no-such.log"], &["`no-such.log` cannot be read", "check the name"]),
         (&["import", folder], &["is a folder", "name its files"]),

@@ -99,8 +99,20 @@ fn counters_are_held_to_a_plan() {
     assert_eq!(watch(&[&idle]).code, 1);
     let asked = format!("{}/s", (rate / 10.0).round());
     assert_eq!(watch(&[&idle, "--rate", &asked]).code, 0, "{}", watch(&[&idle, "--rate", &asked]).stdout);
-    // A device that is left out counts nothing.
-    assert_eq!(watch(&[&healthy, "--nic", "nic_7"]).code, 1);
+    // A device that no reading has is refused with those that there are.
+    let refused = watch(&[&healthy, "--nic", "nic_7"]);
+    assert_eq!(refused.code, 2);
+    assert!(refused.stderr.contains("`nic_7`") && refused.stderr.contains("nic_0"), "{}", refused.stderr);
+    assert_eq!(watch(&[&healthy, "--nic", "nic_0"]).code, 0);
+    // Of ethtool's counters nothing says whose they are.
+    let both = readings(rate, 1.0)
+        .replace("time 1700000010.5", "NIC statistics:\n     rx_packets_phy: 1\ntime 1700000010.5")
+        + "NIC statistics:\n     rx_packets_phy: 5000000000\n";
+    let both = file(folder.path(), "both.txt", &both);
+    assert_eq!(watch(&[&both]).code, 1, "it is added");
+    let found = watch(&[&both, "--nic", "nic_0"]);
+    assert_eq!(found.code, 0, "{}", found.stdout);
+    assert!(found.stdout.contains("1 counters whose device no reading tells"), "{}", found.stdout);
 }
 
 #[test]
@@ -144,6 +156,17 @@ fn what_is_no_plan_or_no_reading_is_refused() {
     refused(&["--expect", &plan_file, &healthy, "--interval", "1s"], 2, "cannot be used with");
     refused(&["--expect", &plan_file, "--interval", "1ns"], 2, "an interval is from 10 ms");
     refused(&["--expect", &plan_file, &healthy, "--set", "soc.pcie_mtu=512B"], 2, "has no effect");
+    let whole = readings(1e6, 1.0);
+    let (before, after) = whole.split_at(whole.rfind("time ").expect("a time"));
+    let back = file(folder.path(), "back.txt", &format!("{after}{before}"));
+    refused(&["--expect", &plan_file, &back], 2, "10 s before the reading above it");
+    let [before, after] =
+        [("before.txt", before), ("after.txt", after)].map(|(name, text)| file(folder.path(), name, text));
+    assert_ne!(
+        offpath(&["watch", "--expect", &plan_file, &after, &before]).code,
+        2,
+        "files go by their times"
+    );
     let untimed =
         file(folder.path(), "untimed.txt", "/sys/class/infiniband/a/ports/1/counters/port_rcv_data:5\n");
     refused(&["--expect", &plan_file, &untimed], 1, "1 counters say no time");

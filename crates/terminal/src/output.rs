@@ -345,6 +345,25 @@ pub fn rounded_json(answer: &impl Serialize) -> Result<String, Failure> {
     json(answer, Rounded(PrettyFormatter::new()))
 }
 
+/// Writes an answer to stdout as [`rounded_json`] has it, while it is serialised: one that is larger than memory can be
+/// written so. A reader that closes its end early is not an error.
+pub fn emit_json(answer: &impl Serialize) -> Result<(), Failure> {
+    let mut out = std::io::BufWriter::with_capacity(1 << 16, stdout().lock());
+    let formatter = Rounded(PrettyFormatter::new());
+    let written = answer
+        .serialize(&mut serde_json::Serializer::with_formatter(&mut out, formatter))
+        .map_err(std::io::Error::from)
+        .and_then(|()| out.write_all(b"\n"))
+        .and_then(|()| out.flush());
+    match written {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::unwritten(
+            format!("cannot write the answer: {error}"),
+            "check where the output goes",
+        )),
+        _ => Ok(()),
+    }
+}
+
 fn json(answer: &impl Serialize, formatter: impl Formatter) -> Result<String, Failure> {
     let mut text = Vec::new();
     answer

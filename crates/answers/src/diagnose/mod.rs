@@ -23,7 +23,7 @@ use std::sync::Arc;
 /// Logs, and what they were taken on.
 #[derive(Clone, Debug, Default)]
 pub struct DiagnoseRequest {
-    /// Logs of perftest; `-` is standard input.
+    /// Logs of perftest and files of `offpath measure`; `-` is standard input.
     pub logs: Vec<PathBuf>,
     /// Files in which the machine says what it is, and archives of them.
     pub collection: Vec<PathBuf>,
@@ -79,6 +79,8 @@ pub struct DiagnoseAnswer {
     pub questions: Vec<QuestionAnswer>,
     /// What the logs do not state, and was taken as the tool has it.
     pub assumed: Vec<String>,
+    /// What the collection says and the rows prove wrong; where there is such, nothing in it speaks for a cause.
+    pub contradictions: Vec<String>,
     /// Figures that are not compared.
     pub skipped: Vec<SkippedAnswer>,
     /// Where no figure can be compared: what the logs have; null elsewhere.
@@ -247,10 +249,13 @@ pub fn diagnose(request: &DiagnoseRequest) -> Result<DiagnoseAnswer, Failure> {
         }
         Ok(())
     })?;
+    let mut unread = Vec::new();
     let machine = match request.collection.is_empty() {
         true => None,
         false => {
-            let (facts, _) = read_facts(&read_collection(&request.collection)?)?;
+            let read = read_facts(&read_collection(&request.collection)?)?;
+            let facts = read.facts;
+            unread = read.unread;
             Some(describe(&facts, request.card.as_deref()).map_err(|error| crate::machine::refused(&error))?)
         }
     };
@@ -258,6 +263,7 @@ pub fn diagnose(request: &DiagnoseRequest) -> Result<DiagnoseAnswer, Failure> {
         Failure::input(error.to_string(), format!("`offpath path {}` lists paths", request.device))
     })?;
     let mut answer = DiagnoseAnswer::of(&system, path, found, request.least_share);
+    answer.assumed.extend(unread);
     if answer.points.is_empty() {
         answer.nothing_comparable = Some(NothingComparableAnswer::of(&figures, lines));
     }
@@ -324,6 +330,7 @@ impl DiagnoseAnswer {
             explained_together_share: found.explained_together,
             questions: found.questions.iter().map(QuestionAnswer::of).collect(),
             assumed,
+            contradictions: found.contradictions,
             skipped: found.skipped.into_iter().map(|(why, count)| SkippedAnswer { count, why }).collect(),
             nothing_comparable: None,
         }

@@ -43,6 +43,9 @@ impl DiagnoseAnswer {
     pub fn text(&self, screen: &Screen) -> String {
         let mut text = screen.heading(&format!("{} on {}: {}", self.path, self.system.device, self.verdict));
         text += &self.verdict_text();
+        for contradiction in &self.contradictions {
+            text += &format!("contradiction: {contradiction}.\n");
+        }
         if !self.causes.is_empty() {
             text += &screen.heading("What explains the gap");
             if let Some(together) = self.explained_together_share {

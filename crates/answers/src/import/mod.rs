@@ -2,8 +2,10 @@
 //! its line.
 
 mod rows;
+mod stream;
 mod text;
 
+use crate::machine::GZIP;
 use crate::{ByName, SCHEMA_VERSION};
 use offpath_logs::{
     LineAccount, LogDetail, LogItem, LogMeasurement, LogReader, LogRemark, LogSide, RemarkKind,
@@ -15,6 +17,8 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 pub use rows::FigureRows;
+pub use stream::ImportStream;
+pub use text::ImportTables;
 
 /// Logs to be read.
 #[derive(Clone, Debug, Default)]
@@ -30,12 +34,12 @@ pub struct ImportAnswer {
     /// Version of this schema; it grows when a key changes its meaning or goes away. New keys may come without that.
     #[cfg_attr(test, schemars(extend("const" = SCHEMA_VERSION)))]
     pub schema_version: u32,
-    /// What became of the lines of each file.
-    pub files: Vec<ImportedFileAnswer>,
     /// Every figure, in the order of the logs.
     pub measurements: Vec<ImportedFigureAnswer>,
     /// Lines that give no figure and that a reader of the figures has to know of.
     pub remarks: Vec<ImportRemarkAnswer>,
+    /// What became of the lines of each file.
+    pub files: Vec<ImportedFileAnswer>,
 }
 
 /// What became of the lines of a file: each counts once.
@@ -189,7 +193,7 @@ pub fn import(request: &ImportRequest) -> Result<ImportAnswer, Failure> {
         }
         Ok(())
     })?;
-    Ok(ImportAnswer { schema_version: SCHEMA_VERSION, files, measurements, remarks })
+    Ok(ImportAnswer { schema_version: SCHEMA_VERSION, measurements, remarks, files })
 }
 
 /// Reads logs and hands over what they give one by one with the file's name, so that memory does not grow with them;
@@ -214,7 +218,13 @@ pub fn import_each(
     }
     let mut files = Vec::new();
     for log in &request.logs {
-        let (file, input) = (log.display().to_string(), opened(log)?);
+        let (file, mut input) = (log.display().to_string(), opened(log)?);
+        if input.fill_buf().map_err(|error| unreadable(&file, &error))?.starts_with(GZIP) {
+            return Err(Failure::input(
+                format!("`{file}` is compressed by gzip, and is not unpacked here"),
+                "`gunzip` it, or name `-` and pipe what `zcat` prints of it",
+            ));
+        }
         let mut reader = LogReader::new(input);
         for item in reader.by_ref() {
             each(&file, item.map_err(|error| unreadable(&file, &error))?)?;

@@ -1,41 +1,136 @@
 //! Figures of logs as tables: those of one kind that follow each other are one, conditions that hold for all of it above.
 
-use super::{ImportAnswer, ImportRemarkAnswer, ImportedFigureAnswer};
-use offpath_logs::LogCaution;
+use super::{ImportRemarkAnswer, ImportedFigureAnswer, ImportedFileAnswer};
+use offpath_logs::{LogCautions, LogItem, LogMeasurement, LogMetric};
 use offpath_terminal::output::{Screen, TableCell, short};
 use std::collections::BTreeSet;
 
 /// Rows of a table, and remarks, that a page shows; JSON and CSV have all.
 const MOST_ROWS: usize = 200;
 
+/// Rows of all tables that it shows.
+const MOST_OF_ALL: usize = 5000;
+
 /// Cells that are conditions, by their place in [`ImportedFigureAnswer::COLUMNS`].
 const CONDITIONS: std::ops::Range<usize> = 7..26;
 
 /// Figures that stand together.
-struct TableRow<'a> {
+struct TableRow {
     conditions: Vec<(String, String)>,
-    figures: Vec<&'a ImportedFigureAnswer>,
+    figures: Vec<ImportedFigureAnswer>,
 }
 
 /// Rows with the same columns.
-struct Block<'a> {
-    file: &'a str,
+struct Block {
+    file: String,
     tool: &'static str,
-    columns: Vec<String>,
-    rows: Vec<TableRow<'a>>,
+    metrics: Vec<Column>,
+    rows: Vec<TableRow>,
+    /// Those that are not shown.
+    more: usize,
 }
 
-impl ImportAnswer {
-    /// The figures as tables, and what else has to be known.
-    pub fn text(&self, screen: &Screen) -> String {
+/// What a column of a table has: the figure, its unit and its span.
+type Column = (LogMetric, &'static str);
+
+/// Figures of logs as tables, taken one by one: what a page does not show is counted and not kept.
+#[derive(Default)]
+pub struct ImportTables {
+    blocks: Vec<Block>,
+    /// Figures of the row that may go on, and their file.
+    open: Vec<LogMeasurement>,
+    file: String,
+    shown: usize,
+    /// Rows of tables that are not shown at all.
+    more: usize,
+    cautions: LogCautions,
+    remarks: Vec<ImportRemarkAnswer>,
+    remarked: usize,
+}
+
+impl ImportTables {
+    /// Takes what a file gives.
+    pub fn take(&mut self, file: &str, item: LogItem) {
+        let figure = match item {
+            LogItem::Measurement(figure) => figure,
+            LogItem::Remark(remark) => {
+                self.remarked += 1;
+                if self.remarks.len() < MOST_ROWS {
+                    self.remarks.push(ImportRemarkAnswer::of(file, remark));
+                }
+                return;
+            }
+        };
+        self.cautions = self.cautions.union(figure.cautions);
+        let goes_on = self.open.first().is_some_and(|first| {
+            self.file == file && first.tool == figure.tool && first.conditions == figure.conditions
+        }) && !self.open.iter().any(|own| own.metric == figure.metric);
+        if !goes_on {
+            self.end_row();
+            if self.file != file {
+                self.file = file.to_string();
+            }
+        }
+        self.open.push(figure);
+    }
+
+    /// Puts the row that was open into the table that it goes on, or into one of its own.
+    fn end_row(&mut self) {
+        let Some(first) = self.open.first() else { return };
+        let is_column = |(own, column): (&LogMeasurement, &Column)| {
+            own.metric == column.0 && own.figure.unit() == column.1
+        };
+        let goes_on = |last: &Block| {
+            last.file == self.file
+                && last.tool == first.tool.name()
+                && last.metrics.len() == self.open.len()
+                && self.open.iter().zip(&last.metrics).all(is_column)
+        };
+        let is_new = !self.blocks.last().is_some_and(goes_on);
+        if self.shown >= MOST_OF_ALL && is_new || self.more > 0 {
+            self.more += 1;
+            self.open.clear();
+            return;
+        }
+        if is_new {
+            self.blocks.push(Block {
+                file: self.file.clone(),
+                tool: first.tool.name(),
+                metrics: self.open.iter().map(|own| (own.metric, own.figure.unit())).collect(),
+                rows: Vec::new(),
+                more: 0,
+            });
+        }
+        let block = self.blocks.last_mut().expect("there is one");
+        if block.rows.len() >= MOST_ROWS || self.shown >= MOST_OF_ALL {
+            block.more += 1;
+            self.open.clear();
+            return;
+        }
+        self.shown += 1;
+        let figures: Vec<ImportedFigureAnswer> =
+            self.open.drain(..).map(|figure| ImportedFigureAnswer::of(&self.file, &figure)).collect();
+        block.rows.push(TableRow { conditions: conditions(&figures[0]), figures });
+    }
+
+    /// The figures as tables, and what else has to be known; `files` are what became of the lines of each. And whether there
+    /// is a figure.
+    pub fn text(mut self, files: &[ImportedFileAnswer], screen: &Screen) -> (String, bool) {
+        self.end_row();
         let mut text = String::new();
-        for block in blocks(&self.measurements) {
+        for block in &self.blocks {
             text += &block.text(screen);
         }
+        if self.more > 0 {
+            text += &format!(
+                "and {} more rows of other tables: `--format json` and `--format csv` have all\n",
+                self.more
+            );
+        }
         text += &self.cautions(screen);
-        text += &remarks(&self.remarks, screen);
+        text += &remarks(&self.remarks, self.remarked, screen);
         text += &screen.heading("Lines");
-        for file in &self.files {
+        for file in files {
             text += &format!(
                 "{}: {} lines, {} with figures, {} known without, {} blank, {} failures, {} unknown\n",
                 file.file,
@@ -47,86 +142,54 @@ impl ImportAnswer {
                 file.unknown_lines
             );
         }
-        if self.measurements.is_empty() {
+        let has_figures = !self.blocks.is_empty();
+        if !has_figures {
             text += "No line has a figure of a known tool; docs/import.md says which are known.\n";
         }
-        text.trim_start_matches('\n').to_string()
+        (text.trim_start_matches('\n').to_string(), has_figures)
     }
 
     /// What the cautions mean that figures have.
     fn cautions(&self, screen: &Screen) -> String {
-        let names: BTreeSet<&str> =
-            self.measurements.iter().flat_map(|one| one.cautions.iter().copied()).collect();
-        if names.is_empty() {
+        let mut all = self.cautions.iter().peekable();
+        if all.peek().is_none() {
             return String::new();
         }
         let mut text = screen.heading("Cautions");
-        for caution in LogCaution::ALL.iter().filter(|caution| names.contains(caution.name())) {
+        for caution in all {
             text += &format!("{}: {}\n", caution.name(), caution.meaning());
         }
         text
     }
 }
 
-/// Lines that give no figure.
-fn remarks(remarks: &[ImportRemarkAnswer], screen: &Screen) -> String {
+/// Lines that give no figure: those that are shown, of so many.
+fn remarks(remarks: &[ImportRemarkAnswer], all: usize, screen: &Screen) -> String {
     if remarks.is_empty() {
         return String::new();
     }
     let mut text = screen.heading("Lines without figures");
-    for remark in remarks.iter().take(MOST_ROWS) {
+    for remark in remarks {
         text += &(remark.sentence() + "\n");
     }
-    text + &beyond(remarks.len())
+    text + &beyond(all - remarks.len(), "")
 }
 
 /// What is said of what a page does not show.
-fn beyond(count: usize) -> String {
-    match count.saturating_sub(MOST_ROWS) {
+fn beyond(more: usize, which: &str) -> String {
+    match more {
         0 => String::new(),
-        more => format!("and {more} more: `--format json` and `--format csv` have all\n"),
+        more => format!("and {more} more{which}: `--format json` and `--format csv` have all\n"),
     }
 }
 
 /// The name of a figure's column: with the span, where a row has several of one name.
-fn column(figure: &ImportedFigureAnswer, figures: &[&ImportedFigureAnswer]) -> String {
+fn column(figure: &ImportedFigureAnswer, figures: &[ImportedFigureAnswer]) -> String {
     let of_name = figures.iter().filter(|other| other.metric == figure.metric).count();
     match figure.span.filter(|_| of_name > 1) {
         Some(span) => format!("{} of {span}", figure.metric),
         None => figure.metric.clone(),
     }
-}
-
-/// Rows, and as long as they have the same columns, tables.
-fn blocks(figures: &[ImportedFigureAnswer]) -> Vec<Block<'_>> {
-    let mut blocks: Vec<Block> = Vec::new();
-    let mut rest = figures;
-    while let Some(first) = rest.first() {
-        let conditions = conditions(first);
-        let mut own: Vec<&ImportedFigureAnswer> = Vec::new();
-        for figure in rest {
-            let is_new =
-                |other: &&ImportedFigureAnswer| other.metric == figure.metric && other.span == figure.span;
-            let is_same = figure.file == first.file
-                && figure.tool == first.tool
-                && self::conditions(figure) == conditions
-                && !own.iter().any(is_new);
-            if !is_same {
-                break;
-            }
-            own.push(figure);
-        }
-        rest = &rest[own.len()..];
-        let columns: Vec<String> = own.iter().map(|figure| column(figure, &own)).collect();
-        let row = TableRow { conditions, figures: own };
-        match blocks.last_mut() {
-            Some(last) if last.file == first.file && last.tool == first.tool && last.columns == columns => {
-                last.rows.push(row);
-            }
-            _ => blocks.push(Block { file: &first.file, tool: first.tool, columns, rows: vec![row] }),
-        }
-    }
-    blocks
 }
 
 /// What a figure was taken under, as far as it is stated.
@@ -137,7 +200,7 @@ fn conditions(figure: &ImportedFigureAnswer) -> Vec<(String, String)> {
     own.chain(figure.more.iter().map(|(key, own)| (key.clone(), own.to_string()))).collect()
 }
 
-impl Block<'_> {
+impl Block {
     fn text(&self, screen: &Screen) -> String {
         let value = |row: &TableRow, key: &str| {
             row.conditions
@@ -146,6 +209,8 @@ impl Block<'_> {
                 .map(|(_, value)| value.clone())
                 .unwrap_or_default()
         };
+        let first = &self.rows[0].figures;
+        let columns: Vec<String> = first.iter().map(|figure| column(figure, first)).collect();
         let mut keys: Vec<&String> = Vec::new();
         for (key, _) in self.rows.iter().flat_map(|row| &row.conditions) {
             if !keys.contains(&key) {
@@ -165,7 +230,7 @@ impl Block<'_> {
         }
         let spans: BTreeSet<&str> =
             self.rows.iter().flat_map(|row| row.figures.iter().filter_map(|figure| figure.span)).collect();
-        let columns_tell = self.columns.iter().any(|column| column.contains(" of "));
+        let columns_tell = columns.iter().any(|column| column.contains(" of "));
         if !spans.is_empty() && !columns_tell {
             text += &format!("latency is of: {}\n", spans.into_iter().collect::<Vec<_>>().join(", "));
         }
@@ -173,7 +238,7 @@ impl Block<'_> {
             self.rows.iter().any(|row| row.figures.iter().any(|figure| !figure.cautions.is_empty()));
         let mut header = vec!["line"];
         header.extend(varying.iter().map(|key| key.as_str()));
-        header.extend(self.columns.iter().map(String::as_str));
+        header.extend(columns.iter().map(String::as_str));
         if with_cautions {
             header.push("cautions");
         }
@@ -194,7 +259,7 @@ impl Block<'_> {
             }
             cells
         };
-        text += &screen.table(&header, self.rows.iter().take(MOST_ROWS).map(cells).collect());
-        text + &beyond(self.rows.len())
+        text += &screen.table(&header, self.rows.iter().map(cells).collect());
+        text + &beyond(self.more, ", whose conditions may be others")
     }
 }

@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 /// Bytes of all files of a collection: more is not what these tools print.
 const LARGEST: u64 = 64 << 20;
 
+/// What a file begins with that is compressed by gzip.
+pub(crate) const GZIP: &[u8] = &[0x1f, 0x8b];
+
 /// A file of a collection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CollectionFile {
@@ -16,6 +19,8 @@ pub struct CollectionFile {
     pub name: String,
     /// What stands in it.
     pub text: String,
+    /// Whether a collection of several has it, and nobody named it by itself.
+    pub is_of_many: bool,
 }
 
 /// Reads files and archives; bytes that are no text are replaced, as no tool means them.
@@ -36,7 +41,16 @@ pub fn read_collection(paths: &[PathBuf]) -> Result<Vec<CollectionFile>, Failure
                 archives.push(shown.clone());
                 unpack(&shown, &name, &bytes, &mut files)?;
             }
-            _ => files.push(CollectionFile { name, text: String::from_utf8_lossy(&bytes).into_owned() }),
+            _ if bytes.starts_with(GZIP) => {
+                return Err(Failure::input(
+                    format!("`{shown}` is compressed by gzip, and is not unpacked here"),
+                    format!("`gunzip {shown}`, and name what it leaves"),
+                ));
+            }
+            _ => {
+                let text = String::from_utf8_lossy(&bytes).into_owned();
+                files.push(CollectionFile { name, text, is_of_many: false });
+            }
         }
     }
     if let [first, second, ..] = &archives[..] {
@@ -94,7 +108,7 @@ fn unpack(shown: &str, name: &str, bytes: &[u8], files: &mut Vec<CollectionFile>
             return Err(too_large(shown));
         }
         let text = String::from_utf8_lossy(&content).into_owned();
-        files.push(CollectionFile { name: format!("{name}/{entry_name}"), text });
+        files.push(CollectionFile { name: format!("{name}/{entry_name}"), text, is_of_many: true });
     }
     Ok(())
 }
@@ -114,22 +128,36 @@ pub fn pack(files: &[CollectionFile]) -> std::io::Result<Vec<u8>> {
     archive.into_inner()
 }
 
-/// What files of one machine say; how many lines of each say something.
+/// What files of one machine say.
+pub struct ReadFacts {
+    /// What they say.
+    pub facts: MachineFacts,
+    /// How many lines of each say something.
+    pub taken: Vec<u64>,
+    /// What is not read of the files of a collection, and that nothing of it is used.
+    pub unread: Vec<String>,
+}
+
+/// Reads what files of one machine say. One of a collection whose tool printed what nobody knows is told; the others hold.
 ///
 /// # Errors
-/// Where a file says nothing that is known: it is another than was meant.
-pub fn read_facts(files: &[CollectionFile]) -> Result<(MachineFacts, Vec<u64>), Failure> {
+/// Where a file that was named by itself says nothing that is known, so that it is another than was meant, or none does.
+pub fn read_facts(files: &[CollectionFile]) -> Result<ReadFacts, Failure> {
     let mut facts = MachineFacts::default();
-    let mut taken = Vec::new();
+    let (mut taken, mut unread) = (Vec::new(), Vec::new());
     for file in files {
         let lines = facts.read(&file.name, &file.text);
         // The list of what was run is for readers.
         if lines == 0 && !file.name.ends_with(super::CONTENTS) && !file.text.trim().is_empty() {
-            return Err(Failure::input(
-                format!("no line of `{}` says anything that is known of a machine", file.name),
-                "files of `lspci -vvv`, `ibv_devinfo -v`, `lscpu`, `numactl -H`, `ethtool`, `mlxconfig -e query` and \
-                 PATH:VALUE lines of /sys are read; docs/own-card.md has what of each",
-            ));
+            let what = format!("no line of `{}` says anything that is known of a machine", file.name);
+            if !file.is_of_many {
+                return Err(Failure::input(
+                    what,
+                    "files of `lspci -vvv`, `ibv_devinfo -v`, `lscpu`, `numactl -H`, `ethtool`, `mlxconfig -e query` and \
+                     PATH:VALUE lines of /sys are read; docs/own-card.md has what of each",
+                ));
+            }
+            unread.push(format!("{what}: nothing of it is used"));
         }
         taken.push(lines);
     }
@@ -143,7 +171,7 @@ pub fn read_facts(files: &[CollectionFile]) -> Result<(MachineFacts, Vec<u64>), 
             "give files that hold what `lspci -vvv`, `ibv_devinfo -v`, `lscpu` or `offpath collect` printed",
         ));
     }
-    Ok((facts, taken))
+    Ok(ReadFacts { facts, taken, unread })
 }
 
 /// A refusal to choose between cards.

@@ -4,8 +4,9 @@
 mod collection;
 mod text;
 
+pub(crate) use collection::GZIP;
 pub(crate) use collection::refused;
-pub use collection::{CollectionFile, pack, read_collection, read_facts};
+pub use collection::{CollectionFile, ReadFacts, pack, read_collection, read_facts};
 
 use crate::SCHEMA_VERSION;
 use offpath_learn::describe::{CardLinkFacts, Description, Oddity, OddityCost, costs, describe};
@@ -84,6 +85,8 @@ pub struct DescribedMachineAnswer {
     pub oddities: Vec<OddityAnswer>,
     /// What the files do not say, each with the command that tells it.
     pub unsaid: Vec<String>,
+    /// Files of the collection of which nothing is read.
+    pub unread: Vec<String>,
 }
 
 /// A processor.
@@ -269,6 +272,7 @@ pub struct KnownNumberAnswer {
 pub struct NewDeviceDraft {
     description: Description,
     facts: MachineFacts,
+    unread: Vec<String>,
     /// The files' texts.
     pub draft: Draft,
     base: Option<String>,
@@ -288,7 +292,7 @@ impl NewDeviceDraft {
         host_file: &str,
     ) -> Result<NewDeviceDraft, Failure> {
         let files = read_collection(&request.from)?;
-        let (facts, _) = read_facts(&files)?;
+        let ReadFacts { facts, unread, .. } = read_facts(&files)?;
         let description =
             describe(&facts, request.card.as_deref()).map_err(|error| collection::refused(&error))?;
         let shown = description.card.as_ref().map(|card| card.name.clone());
@@ -301,7 +305,7 @@ impl NewDeviceDraft {
             numbers: &description.numbers,
         })?;
         let (base, name) = (base.map(str::to_string), name.to_string());
-        Ok(NewDeviceDraft { description, facts, draft, base, name })
+        Ok(NewDeviceDraft { description, facts, unread, draft, base, name })
     }
 
     /// What was written, with what is odd and what that costs by the model; `files` are the device's and the host's.
@@ -322,7 +326,7 @@ impl NewDeviceDraft {
             source: number.source.clone(),
             provenance: number.provenance.to_string(),
         });
-        let mut machine = DescribedMachineAnswer::of(&self.facts, &self.description);
+        let mut machine = DescribedMachineAnswer::of(&self.facts, &self.description, &self.unread);
         let mut carried_over = None;
         if self.base.is_some() {
             let system = library.load(&offpath_profile::SystemRequest {
@@ -357,14 +361,14 @@ impl NewDeviceDraft {
 /// What a collection says; `archive` is where it was written, `missing` what could not be run.
 ///
 /// # Errors
-/// Where a file says nothing that is known, or the files list several cards and none is named.
+/// Where no file says anything that is known, or the files list several cards and none is named.
 pub fn collect(
     files: &[CollectionFile],
     card: Option<&str>,
     archive: Option<String>,
     missing: Vec<MissingToolAnswer>,
 ) -> Result<CollectAnswer, Failure> {
-    let (facts, taken) = read_facts(files)?;
+    let ReadFacts { facts, taken, unread } = read_facts(files)?;
     let description = describe(&facts, card).map_err(|error| collection::refused(&error))?;
     let answer = |(file, read_lines): (&CollectionFile, u64)| CollectedFileAnswer {
         file: file.name.clone(),
@@ -376,12 +380,12 @@ pub fn collect(
         archive,
         files: files.iter().zip(taken).map(answer).collect(),
         missing,
-        machine: DescribedMachineAnswer::of(&facts, &description),
+        machine: DescribedMachineAnswer::of(&facts, &description, &unread),
     })
 }
 
 impl DescribedMachineAnswer {
-    fn of(facts: &MachineFacts, description: &Description) -> DescribedMachineAnswer {
+    fn of(facts: &MachineFacts, description: &Description, unread: &[String]) -> DescribedMachineAnswer {
         fn value<T: Clone>(stated: &Option<offpath_logs::machine::Stated<T>>) -> Option<T> {
             stated.as_ref().map(|stated| stated.value.clone())
         }
@@ -431,6 +435,7 @@ impl DescribedMachineAnswer {
             ports: facts.rdma.iter().filter(|port| port.port > 0).map(RdmaPortAnswer::of).collect(),
             oddities: description.oddities.iter().map(|oddity| OddityAnswer::of(oddity, &[])).collect(),
             unsaid: description.unsaid.clone(),
+            unread: unread.to_vec(),
         }
     }
 }

@@ -139,6 +139,12 @@ impl DescribedMachineAnswer {
                 text += &format!("{unsaid}\n");
             }
         }
+        if !self.unread.is_empty() {
+            text += &screen.heading("What is not read");
+            for unread in &self.unread {
+                text += &format!("{unread}\n");
+            }
+        }
         text
     }
 }

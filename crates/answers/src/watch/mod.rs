@@ -10,7 +10,7 @@ use offpath_learn::watch::{
     Counted, CounterKey, CounterReadings, NoReading, PlannedEndpoint, PlannedLink, PlannedTraffic, RateBasis,
     Watch, WatchedInterval,
 };
-use offpath_logs::{LogItem, LogReader};
+use offpath_logs::{LogDetail, LogItem, LogReader};
 use offpath_terminal::failure::{Failure, nearest};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -94,6 +94,8 @@ pub struct WatchIntervalAnswer {
     pub devices: Vec<String>,
     /// Counters that are not known.
     pub unknown_counters: u64,
+    /// Counters whose device no reading tells, as those of ethtool, and that are left out since devices are chosen.
+    pub counters_without_device: u64,
 }
 
 /// A counter in an interval.
@@ -366,13 +368,54 @@ impl Watcher {
     /// Takes saved readings.
     ///
     /// # Errors
-    /// Where a file cannot be read.
+    /// Where a file cannot be read, or its times go back.
     pub fn read_files(&mut self, files: &[PathBuf]) -> Result<(), Failure> {
-        import_each(&ImportRequest { logs: files.to_vec() }, |_, item| {
+        let mut last: Option<(String, u64)> = None;
+        import_each(&ImportRequest { logs: files.to_vec() }, |file, item| {
+            if let LogItem::Measurement(figure) = &item
+                && let Some(LogDetail::Number(time)) = figure.conditions.more.get("read_at_ns")
+                // Prometheus' samples have times of their own.
+                && figure.conditions.program.as_deref() != Some("prometheus")
+            {
+                if let Some((of, before)) = &last
+                    && of == file
+                    && time < before
+                {
+                    let seconds = |ns: u64| ns as f64 / 1e9;
+                    return Err(Failure::input(
+                        format!(
+                            "`{file}`:{}: read at {} s, {} s before the reading above it: the clock was set back, or readings \
+                             were joined out of their order, and no difference of two can be trusted",
+                            figure.line,
+                            seconds(*time),
+                            seconds(before - time)
+                        ),
+                        "name readings of before and after as files of their own, and hold each to the plan by itself; files may \
+                         be named in any order",
+                    ));
+                }
+                last = Some((file.to_string(), *time));
+            }
             self.take(item);
             Ok(())
         })?;
-        Ok(())
+        self.check_devices()
+    }
+
+    /// Refuses a device that no reading has.
+    ///
+    /// # Errors
+    /// Where one that was chosen is not there.
+    pub fn check_devices(&self) -> Result<(), Failure> {
+        let there: Vec<String> = self.readings.devices().into_iter().map(str::to_string).collect();
+        let Some(missing) = self.devices.iter().find(|name| !there.contains(name)) else { return Ok(()) };
+        let near =
+            nearest(missing, &there).map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+        let list = if there.is_empty() { "no RDMA device".to_string() } else { there.join(", ") };
+        Err(Failure::input(
+            format!("no reading has a device `{missing}`"),
+            format!("{near}the readings name {list}"),
+        ))
     }
 
     /// Takes a reading as text, such as one of this machine.
@@ -454,6 +497,7 @@ fn why_not(why: NoReading) -> &'static str {
         NoReading::Untimed => {
             "counters without a time: put a line before each reading, as `date '+time %s.%N'` prints it"
         }
+        NoReading::Unended => "counters on a last line that does not end, whose number may lack digits",
     }
 }
 
@@ -528,7 +572,15 @@ impl WatchIntervalAnswer {
                 Counted::Fell { from, to } => {
                     format!("fell from {from} to {to}: it wrapped around, was cleared or its driver was loaded anew")
                 }
-                _ => "stands at 4294967295, the most that 32 bits hold, where it stops: clear it by `perfquery -R`".into(),
+                Counted::Doubted { by } => {
+                    format!("grew by {by}, and others of its device fell: it may have been cleared with them, and counted more")
+                }
+                Counted::MayHaveWrapped { by } => format!(
+                    "grew by {by}, or by that and 4294967296: it has 32 bits, and so many may have come in this time; read it more often"
+                ),
+                Counted::Stuck | Counted::Grew { .. } => {
+                    "stands at 4294967295, the most that 32 bits hold, where it stops: clear it by `perfquery -R`".into()
+                }
             },
         });
         WatchIntervalAnswer {
@@ -549,6 +601,7 @@ impl WatchIntervalAnswer {
             without_rate: without_rate.collect(),
             devices: found.devices.iter().cloned().collect(),
             unknown_counters: found.unknown,
+            counters_without_device: found.untold,
         }
     }
 }

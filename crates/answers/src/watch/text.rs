@@ -113,6 +113,12 @@ impl WatchIntervalAnswer {
                 one.counter, one.counts, one.next
             );
         }
+        if self.counters_without_device > 0 {
+            text += &format!(
+                "{} counters whose device no reading tells, as those of ethtool, are left out, since `--nic` chooses devices\n",
+                self.counters_without_device
+            );
+        }
         if self.devices.len() > 1 {
             text += &format!("counters of {} are added up; `--nic` chooses\n", self.devices.join(" and "));
         }

@@ -152,6 +152,8 @@ pub struct Diagnosis {
     pub questions: Vec<Question>,
     /// What the logs do not state and was taken as the tool has it.
     pub assumed: Vec<String>,
+    /// What the files of the machine say and the rows prove wrong.
+    pub contradictions: Vec<String>,
     /// Figures that are not compared, by the reason.
     pub skipped: BTreeMap<String, u64>,
 }
@@ -168,7 +170,7 @@ pub fn diagnose(
     figures: &[LoggedFigure],
     machine: Option<&Description>,
 ) -> Result<Diagnosis, ExpectError> {
-    let (all, mut skipped) = points::series(figures);
+    let (all, mut skipped) = points::series(figures, path);
     let mut assumed = Vec::new();
     let layers = all.iter().map(|series| series.conditions.link_layer.as_deref());
     let roce =
@@ -254,11 +256,16 @@ pub fn diagnose(
         explained_together: None,
         questions: Vec::new(),
         assumed,
+        contradictions: machine
+            .map(|machine| contradictions(&rows, system, path, machine))
+            .unwrap_or_default(),
         skipped,
     };
     if kept.is_empty() {
         return Ok(diagnosis);
     }
+    // Files that the rows prove wrong are of another machine or another day: nothing in them is evidence.
+    let machine = machine.filter(|_| diagnosis.contradictions.is_empty());
     let of_reference: Vec<(&Row, f64)> = kept.iter().map(|(row, gap, _)| (*row, *gap)).collect();
     let of_stated: Vec<(&Row, f64)> = kept.iter().map(|(row, _, gap)| (*row, *gap)).collect();
     let is_low = is_off(&of_reference, 1.0);
@@ -283,14 +290,60 @@ pub fn diagnose(
     let left = fit.rank(&variants, &mut bench_of, machine, &mut diagnosis)?;
     // Predictions err by as much as this, too: it counts where one cause leaves nothing but the rows' own scatter.
     let scatter = scatter(&of_reference);
-    if diagnosis.verdict == DiagnosisVerdict::SlightlyLow && left > MOST_LEFT * scatter {
+    let is_found = !diagnosis.groups.is_empty() && left <= MOST_LEFT * scatter;
+    if diagnosis.verdict == DiagnosisVerdict::SlightlyLow && !is_found {
         diagnosis.verdict = DiagnosisVerdict::Normal;
         diagnosis.groups.clear();
         diagnosis.explained_together = None;
         return Ok(diagnosis);
     }
-    diagnosis.questions = shape::questions(&all, &diagnosis, system, machine);
+    let stalls = shape::Stalls::of(of_reference.iter().filter_map(|(row, gap)| {
+        let Some(RunLength::Iterations(count)) = row.runs.stated.length else { return None };
+        let is_bandwidth = row.series.kind == RunKind::Bandwidth;
+        let took = count as f64 / row.rate_per_s().filter(|_| is_bandwidth)?;
+        Some((took, took / gap.exp()))
+    }));
+    diagnosis.questions = shape::questions(&all, &diagnosis, system, machine, stalls);
     Ok(diagnosis)
+}
+
+/// How far a figure may lie above what a link carries and still be rounding.
+const ABOVE_LINK: f64 = 1.02;
+
+/// What a machine's files say of the links that the rows went over, and no row that was as fast could be so.
+fn contradictions(rows: &[Row], system: &System, path: &str, machine: &Description) -> Vec<String> {
+    let is_host = |name: &str| {
+        system.endpoint(name).is_ok_and(|(machine, own)| machine.prefix.is_empty() && own.processor.is_host)
+    };
+    let ends = path.parse::<offpath_route::Path>();
+    let ends_at_host = ends.is_ok_and(|path| is_host(&path.requester) || is_host(&path.responder));
+    let of_one_way = |row: &Row| {
+        let ways = if row.runs.stated.directions == TrafficDirections::Both { 2.0 } else { 1.0 };
+        let bits = row.rate_per_s()? * row.runs.stated.payload.get() as f64 * 8.0;
+        (row.series.kind == RunKind::Bandwidth && row.series.unit == PrintedUnit::Right)
+            .then_some(bits / ways)
+    };
+    let fastest =
+        rows.iter().filter_map(|row| Some((row, of_one_way(row)?))).max_by(|a, b| a.1.total_cmp(&b.1));
+    let Some((row, bits)) = fastest.filter(|_| ends_at_host) else { return Vec::new() };
+    let links = machine.links.iter().filter(|link| !link.is_on_card);
+    let states = links.filter_map(|link| Some((link, link.now.as_ref()?)));
+    states
+        .filter(|(_, now)| bits > ABOVE_LINK * now.value.data_rate())
+        .map(|(link, now)| {
+            format!(
+                "the link of `{}` runs at {} ({}), which carries {:.0} Gbit/s, and {}:{} has {:.0} Gbit/s: the files and the log \
+                 are not of the same machine, or not of the same day, and nothing in the files is taken as evidence",
+                link.lower,
+                now.value,
+                now.at,
+                now.value.data_rate() / 1e9,
+                row.series.file,
+                row.point.line,
+                bits / 1e9
+            )
+        })
+        .collect()
 }
 
 /// How often a share is corrected by what is expected with it.
@@ -305,13 +358,7 @@ const SHARES: std::ops::Range<f64> = 0.01..0.97;
 /// Ports and links that are as slow as the greatest bandwidth of the rows has them, whatever their rates are called: one
 /// that fell to another rate than half of it is as much a cause.
 fn of_plateau(rows: &[(&Row, f64)], system: &System, path: &str) -> Vec<CauseDegree> {
-    let bits = |row: &Row| match row.point.measured {
-        LogFigure::BitRate(rate) => Some(rate.bits_per_second() as f64),
-        LogFigure::Rate(rate) => {
-            Some(rate.micro_per_s() as f64 / 1e6 * row.runs.reference.payload.get() as f64 * 8.0)
-        }
-        _ => None,
-    };
+    let bits = |row: &Row| Some(row.rate_per_s()? * row.runs.reference.payload.get() as f64 * 8.0);
     let greatest =
         rows.iter().filter_map(|(row, _)| Some((row, bits(row)?))).max_by(|a, b| a.1.total_cmp(&b.1));
     let Some((row, _)) = greatest else { return Vec::new() };
@@ -357,6 +404,17 @@ struct Row<'s> {
 }
 
 impl Row<'_> {
+    /// Messages per second of a bandwidth test.
+    fn rate_per_s(&self) -> Option<f64> {
+        match self.point.measured {
+            LogFigure::Rate(rate) => Some(rate.per_s()),
+            LogFigure::BitRate(rate) => {
+                Some(rate.bits_per_second() as f64 / 8.0 / self.runs.reference.payload.get() as f64)
+            }
+            _ => None,
+        }
+    }
+
     /// What a row's log states is so: a cause that would have it otherwise has it as stated.
     fn keep_stated(&self, change: &CauseChange, run: &mut ToolRun) {
         let (says, stated) = (&self.point.conditions, &self.runs.stated);

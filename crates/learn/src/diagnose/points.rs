@@ -4,7 +4,7 @@ use crate::run::{
     NotARun, PROGRAMS, RunKind, RunLength, TOOL_CQ_MODERATION, TOOL_TX_DEPTH, ToolProgram, ToolRun,
 };
 use offpath_logs::{
-    LogCaution, LogConditions, LogFigure, LogMeasurement, LogOperation, LogTool, MetricStatistic,
+    LogCaution, LogConditions, LogDetail, LogFigure, LogMeasurement, LogOperation, LogTool, MetricStatistic,
     MetricSubject, TrafficDirections,
 };
 use offpath_quantity::Bytes;
@@ -37,7 +37,7 @@ pub(super) struct Series {
 /// bandwidth in its true unit, and a table has one unit, so the rows decide together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum PrintedUnit {
-    /// They are: bandwidth and message rate agree, or they differ by what is none of [`UNITS`].
+    /// They are: bandwidth and message rate agree.
     Right,
     /// They are so many times what they are, by one of [`UNITS`].
     Wrong(f64),
@@ -101,15 +101,14 @@ pub(super) fn performance(figure: LogFigure) -> f64 {
     }
 }
 
-/// The series of logs, and why figures are in none.
-pub(super) fn series(figures: &[LoggedFigure]) -> (Vec<Series>, BTreeMap<String, u64>) {
+/// The series of logs of a path, and why figures are in none.
+pub(super) fn series(figures: &[LoggedFigure], path: &str) -> (Vec<Series>, BTreeMap<String, u64>) {
     let mut skipped: BTreeMap<String, u64> = BTreeMap::new();
     // One figure stands for a row: the one with the most digits of those that are predicted.
     let mut rows: BTreeMap<(Arc<str>, u64), Vec<&LoggedFigure>> = BTreeMap::new();
     for figure in figures {
-        if figure.measurement.tool != LogTool::Perftest {
-            let why = NotARun::OtherTool { tool: figure.measurement.tool.name() };
-            *skipped.entry(why.to_string()).or_default() += 1;
+        if let Some(why) = unfit(&figure.measurement, path) {
+            *skipped.entry(why).or_default() += 1;
             continue;
         }
         rows.entry((figure.file.clone(), figure.measurement.line)).or_default().push(figure);
@@ -123,7 +122,7 @@ pub(super) fn series(figures: &[LoggedFigure]) -> (Vec<Series>, BTreeMap<String,
                 (metric.subject, metric.statistic),
                 (
                     MetricSubject::Bandwidth | MetricSubject::OperationRate,
-                    MetricStatistic::Mean | MetricStatistic::Only
+                    MetricStatistic::Mean | MetricStatistic::Median | MetricStatistic::Only
                 ) | (MetricSubject::Latency, MetricStatistic::Median)
             );
             known && value > 0.0 && value.is_finite()
@@ -173,31 +172,74 @@ pub(super) fn series(figures: &[LoggedFigure]) -> (Vec<Series>, BTreeMap<String,
         (common.payload, common.iterations) = (None, None);
         // What a tool sets by payload.
         common.cq_moderation = None;
-        match found.last_mut() {
-            Some(last) if last.file == file && last.kind == kind && last.conditions == common => {
-                last.points.push(point);
-            }
-            _ => {
+        let is_of_measure = measurement.tool == LogTool::Measure;
+        if is_of_measure {
+            // Each of its points says how long it took, and they stand in the order of its suite.
+            common.duration = None;
+            Arc::make_mut(&mut common.more).remove("windows_measured");
+        }
+        let is_of = |one: &Series| one.file == file && one.kind == kind && one.conditions == common;
+        let known = match is_of_measure {
+            true => found.iter_mut().find(|one| is_of(one)),
+            false => found.last_mut().filter(|one| is_of(one)),
+        };
+        match known {
+            Some(known) => known.points.push(point),
+            None => {
                 let unit = PrintedUnit::Unknown;
                 found.push(Series { file, kind, conditions: common, unit, points: vec![point] });
             }
         }
     }
-    found.iter_mut().for_each(Series::decide_unit);
+    found.iter_mut().for_each(|series| {
+        let dropped = series.decide_unit();
+        if dropped > 0 {
+            let why = NotARun::Contradictory { why: LogCaution::RateDiffers.meaning() };
+            *skipped.entry(why.to_string()).or_default() += dropped;
+        }
+    });
+    found.retain(|series| !series.points.is_empty());
     (found, skipped)
+}
+
+/// Why a figure cannot be held to a model.
+fn unfit(measurement: &LogMeasurement, path: &str) -> Option<String> {
+    let LogMeasurement { tool, conditions, cautions, .. } = measurement;
+    if cautions.has(LogCaution::MixedRows) {
+        return Some(NotARun::Contradictory { why: LogCaution::MixedRows.meaning() }.to_string());
+    }
+    match (tool, conditions.more.get("path")) {
+        (LogTool::Perftest, _) => None,
+        (LogTool::Measure, Some(LogDetail::Text(own))) if **own != *path => {
+            Some(format!("it is of path {own}; `--path {own}` compares it"))
+        }
+        (LogTool::Measure, _) => match ToolRun::of(measurement) {
+            Ok(_) | Err(NotARun::OtherMetric { .. }) => None,
+            Err(why) => Some(why.to_string()),
+        },
+        _ => Some(NotARun::OtherTool { tool: tool.name() }.to_string()),
+    }
 }
 
 impl Series {
     /// Says whether its bandwidths are in their unit. Where they are not, they are what is compared, since a message rate beside
-    /// them does not show it.
-    fn decide_unit(&mut self) {
+    /// them does not show it. Rows whose bandwidth and message rate contradict each other otherwise are dropped and counted:
+    /// which of both is wrong is not said. Where half of those that tell are such, the others are not to be trusted either.
+    fn decide_unit(&mut self) -> u64 {
         let mut times: Vec<f64> = self.points.iter().filter_map(|point| point.bandwidth_times).collect();
         times.sort_by(f64::total_cmp);
-        let Some(median) = times.get(times.len() / 2) else { return };
-        let is_near = |unit: f64| (median / unit - 1.0).abs() <= MOST_ROUNDING + AGREEMENT;
-        let Some((_, unit)) = UNITS.into_iter().find(|(_, unit)| is_near(*unit)) else {
+        let Some(median) = times.get(times.len() / 2).copied() else { return 0 };
+        let is_near = |times: f64, unit: f64| (times / unit - 1.0).abs() <= MOST_ROUNDING + AGREEMENT;
+        let units = UNITS.into_iter().map(|(_, unit)| unit).chain([1.0]);
+        let unit = units.into_iter().find(|unit| is_near(median, *unit));
+        let all = self.points.len();
+        self.points.retain(|point| {
+            unit.is_some_and(|unit| point.bandwidth_times.is_none_or(|times| is_near(times, unit)))
+        });
+        let dropped = (all - self.points.len()) as u64;
+        let Some(unit) = unit.filter(|unit| *unit != 1.0) else {
             self.unit = PrintedUnit::Right;
-            return;
+            return dropped;
         };
         self.unit = PrintedUnit::Wrong(unit);
         for point in &mut self.points {
@@ -205,6 +247,7 @@ impl Series {
                 (point.measured, point.metric) = (figure, metric);
             }
         }
+        dropped
     }
 }
 
@@ -222,7 +265,9 @@ pub(super) fn programs(series: &Series) -> Vec<&'static ToolProgram> {
         Some(LogOperation::Read) => Some(Verb::Read),
         Some(LogOperation::Write) => Some(Verb::Write),
         Some(LogOperation::Send) => Some(Verb::Send),
-        Some(LogOperation::FetchAndAdd | LogOperation::Atomic) => Some(Verb::FetchAndAdd),
+        Some(LogOperation::FetchAndAdd | LogOperation::CompareAndSwap | LogOperation::Atomic) => {
+            Some(Verb::FetchAndAdd)
+        }
         Some(_) => return Vec::new(),
         // Heads of READs and of atomics alone have it, and without a title an atomic is told by nothing.
         None => series.conditions.outstanding_reads.map(|_| Verb::Read),
@@ -239,7 +284,11 @@ pub(super) fn programs(series: &Series) -> Vec<&'static ToolProgram> {
 /// The runs of a row by a program.
 pub(super) fn runs(program: &ToolProgram, point: &Point, is_sweep: bool, system_mtu: Bytes) -> Option<Runs> {
     let conditions = &point.conditions;
+    let is_chosen = conditions.more.contains_key("path");
     let mut plain = program.run(conditions.payload?);
+    if conditions.operation == Some(LogOperation::CompareAndSwap) {
+        plain.verb = Verb::CompareAndSwap;
+    }
     // Over several payloads the tool has one moderation for all.
     if is_sweep && program.kind == RunKind::Bandwidth {
         plain.cq_moderation = TOOL_CQ_MODERATION;
@@ -262,6 +311,10 @@ pub(super) fn runs(program: &ToolProgram, point: &Point, is_sweep: bool, system_
         (None, None) => plain.length,
     };
     let mut reference = stated.clone();
+    // Its suite varies on purpose what it states.
+    if is_chosen {
+        return Some(Runs { stated, reference });
+    }
     if program.kind == RunKind::Bandwidth {
         reference.tx_depth = stated.tx_depth.max(TOOL_TX_DEPTH);
         // The tool has no more behind one completion than it posts ahead.

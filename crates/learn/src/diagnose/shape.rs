@@ -109,13 +109,22 @@ pub(super) fn shapes(all: &[Series], system: &System) -> Vec<RowShape> {
             let (from, to) = (&rates[first], &rates[last]);
             if to.bytes >= from.bytes * 8.0 {
                 let mean = per_s[first..=last].iter().sum::<f64>() / (last - first + 1) as f64;
-                let what = format!(
+                let mut what = format!(
                     "{:.3} M operations per second from {} to {} B, whatever the size: each operation takes {:.0} ns of something",
                     mean / 1e6,
                     from.bytes,
                     to.bytes,
                     1e9 / mean
                 );
+                let run = series.points.iter().find(|point| point.line == from.line);
+                if let Some(count) = run.and_then(|point| point.conditions.iterations)
+                    && TIMER.contains(&(count as f64 / mean))
+                {
+                    what += &format!(
+                        ", or each run of {count} waits once for {:.0} ms: a run of other iterations tells",
+                        count as f64 / mean * 1e3
+                    );
+                }
                 add("constant-operations", (from.line, to.line), what);
             }
         }
@@ -180,12 +189,49 @@ fn over_line_rate(
     }
 }
 
+/// Rows of which each took longer than expected by a time that a timer of the transport may be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stalls {
+    rows: usize,
+    /// The least and the longest of these times, in seconds.
+    span: (f64, f64),
+}
+
+/// Timers of the transport: a receiver that is not ready is asked again after up to 655 ms, and what is lost is sent again
+/// after 67 ms with perftest's own setting, times a few.
+const TIMER: std::ops::Range<f64> = 0.04..0.66;
+/// A run that takes so many times what is expected mostly waited.
+const MOSTLY_WAITED: f64 = 5.0;
+
+impl Stalls {
+    /// By how long each run took and is expected to take, in seconds; nothing where no row is such.
+    pub(super) fn of(runs: impl Iterator<Item = (f64, f64)>) -> Option<Stalls> {
+        let longer = runs.filter(|(took, expected)| *took > MOSTLY_WAITED * expected);
+        let own: Vec<f64> =
+            longer.map(|(took, expected)| took - expected).filter(|time| TIMER.contains(time)).collect();
+        let span = own
+            .iter()
+            .fold((f64::INFINITY, 0.0f64), |(least, most), time| (least.min(*time), most.max(*time)));
+        (!own.is_empty()).then_some(Stalls { rows: own.len(), span })
+    }
+
+    /// What it is, in a clause.
+    fn clause(&self) -> String {
+        let Stalls { rows, span: (least, most) } = self;
+        let [least, most] = [least, most].map(|time| format!("{:.0}", time * 1e3));
+        let times = if least == most { least } else { format!("{least} to {most}") };
+        let runs = if *rows == 1 { "1 run".to_string() } else { format!("each of {rows} runs") };
+        format!("{runs} took {times} ms longer than expected")
+    }
+}
+
 /// What rows like these may come from beside the causes that were ranked.
 pub(super) fn questions(
     all: &[Series],
     diagnosis: &Diagnosis,
     system: &System,
     machine: Option<&Description>,
+    stalls: Option<Stalls>,
 ) -> Vec<Question> {
     let mut found: Vec<Question> = Vec::new();
     let mut ask = |what: &str, command: &str| {
@@ -205,15 +251,19 @@ pub(super) fn questions(
         .explained_together
         .or(diagnosis.groups.first().map(|group| group.explained_share))
         .unwrap_or(0.0);
-    if has_send && slowest > 1e-3 {
+    let stall = stalls.map(|stalls| format!(": {}, as one wait for a timer would", stalls.clause()));
+    let stall = stall.unwrap_or_default();
+    if has_send && (slowest > 1e-3 || stalls.is_some()) {
         ask(
-            "is a receiver not ready? Each refusal waits for a timer of up to 640 ms, whatever the size",
+            &format!(
+                "is a receiver not ready{stall}? Each refusal waits for a timer of up to 655 ms, whatever size and iterations"
+            ),
             "hw_counters `rnr_nak_retry_err` and `out_of_buffer`, twice: the difference; `--rx-depth 512`",
         );
     }
-    if slowest > 1e-4 || has_shape("uneven") || has_shape("cliff") {
+    if slowest > 1e-4 || stalls.is_some() || has_shape("uneven") || has_shape("cliff") {
         ask(
-            "are packets lost and retransmitted?",
+            &format!("are packets lost and retransmitted{stall}?"),
             "hw_counters `packet_seq_err`, `out_of_sequence` and `local_ack_timeout_err`, twice: the difference",
         );
     }

@@ -15,6 +15,8 @@ pub const LEAST_PACKET_HEADER: f64 = 24.0;
 pub const MOST_PACKET_HEADER: f64 = 102.0;
 /// The most that a TLP has beside its payload.
 const MOST_TLP_HEADER: f64 = 24.0;
+/// How many a counter of requests holds before it begins anew: the card's own are of 32 bits.
+const HELD: u64 = 1 << 32;
 /// Bytes of a completion entry.
 const ENTRY: f64 = 64.0;
 /// What is let pass where a plan gives no interval, of what a request moves: less than a tenth is nothing, as in
@@ -180,6 +182,8 @@ pub struct WatchedInterval {
     pub devices: BTreeSet<String>,
     /// Counters that no row of the table has.
     pub unknown: u64,
+    /// Counters that no device is told of and that are left out, since devices are chosen.
+    pub untold: u64,
 }
 
 /// Where a plan and a card differ.
@@ -226,9 +230,12 @@ impl Watch<'_> {
         let mut without_rate = Vec::new();
         let mut sums: BTreeMap<usize, BTreeMap<(CounterPlace, &str), Option<u64>>> = BTreeMap::new();
         let mut devices = BTreeSet::new();
-        let mut unknown = 0;
+        let (mut unknown, mut untold) = (0, 0);
+        let most = self.most_requests(counted, seconds);
         for (key, counted) in counted {
             if !self.counts(key) {
+                let is_untold = key.device.is_none() && CounterMeaning::of(key.place, &key.name).is_some();
+                untold += u64::from(is_untold);
                 continue;
             }
             let Some(meaning) = CounterMeaning::of(key.place, &key.name) else {
@@ -237,15 +244,24 @@ impl Watch<'_> {
             };
             let index = COUNTERS.iter().position(|row| row == meaning).expect("it is a row of the table");
             let sum = sums.entry(index).or_default().entry((key.place, &key.name)).or_insert(Some(0));
-            match counted {
-                Counted::Grew(grown) => {
-                    *sum = sum.and_then(|sum| sum.checked_add(*grown));
-                    let is_rdma = !matches!(meaning.speaks_of, SpeaksOf::Nothing(_));
-                    devices.extend(key.device.clone().filter(|_| *grown > 0 && is_rdma));
-                }
-                _ => {
+            match *counted {
+                Counted::Grew { by, to }
+                    if matches!(meaning.speaks_of, SpeaksOf::Requests(_))
+                        && to < HELD
+                        && most >= HELD as f64 / 2.0 =>
+                {
                     *sum = None;
-                    without_rate.push(NoRate { key: (*key).clone(), counted: *counted });
+                    without_rate
+                        .push(NoRate { key: (*key).clone(), counted: Counted::MayHaveWrapped { by } });
+                }
+                Counted::Grew { by, .. } => {
+                    *sum = sum.and_then(|sum| sum.checked_add(by));
+                    let is_rdma = !matches!(meaning.speaks_of, SpeaksOf::Nothing(_));
+                    devices.extend(key.device.clone().filter(|_| by > 0 && is_rdma));
+                }
+                counted => {
+                    *sum = None;
+                    without_rate.push(NoRate { key: (*key).clone(), counted });
                 }
             }
         }
@@ -287,13 +303,30 @@ impl Watch<'_> {
             without_rate,
             devices,
             unknown,
+            untold,
         }
     }
 
     fn counts(&self, key: &CounterKey) -> bool {
-        let is_rdma = !matches!(key.place, CounterPlace::TlpCounters | CounterPlace::NetStatistics);
         let is_named = |device: &String| self.devices.iter().any(|own| own == device);
-        !is_rdma || self.devices.is_empty() || key.device.as_ref().is_none_or(is_named)
+        !key.is_rdma() || self.devices.is_empty() || key.device.as_ref().is_some_and(is_named)
+    }
+
+    /// How many requests of a verb may have reached a device: as many as packets did where those are counted, or as the plan
+    /// or the user has it.
+    fn most_requests(&self, counted: &BTreeMap<&CounterKey, Counted>, seconds: f64) -> f64 {
+        let packets = counted.iter().filter_map(|(key, counted)| {
+            let meaning = CounterMeaning::of(key.place, &key.name)?;
+            match (meaning.speaks_of, counted) {
+                (SpeaksOf::Port { inbound: true, bytes: false, .. }, Counted::Grew { by, .. }) => {
+                    Some(*by as f64 * meaning.worth as f64)
+                }
+                _ => None,
+            }
+        });
+        let rate = self.rate.unwrap_or(0.0).max(self.planned.range().1);
+        let served = [ServedVerb::Read, ServedVerb::Write, ServedVerb::Atomic].map(|verb| self.served(verb));
+        packets.fold(rate * served.into_iter().fold(0.0, f64::max) * seconds, f64::max)
     }
 
     fn served(&self, verb: ServedVerb) -> f64 {

@@ -1,7 +1,7 @@
 //! Readings of counters by their times, and what was counted between two of them.
 
 use super::table::CounterPlace;
-use offpath_logs::{LogDetail, LogFigure, LogMeasurement, LogTool, MetricSubject};
+use offpath_logs::{LogCaution, LogDetail, LogFigure, LogMeasurement, LogTool, MetricSubject};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Which counter of which device.
@@ -17,11 +17,23 @@ pub struct CounterKey {
     pub name: String,
 }
 
+impl CounterKey {
+    /// Whether it is of an RDMA device, and not of the kernel's network stack or of a card's blocks.
+    pub(super) fn is_rdma(&self) -> bool {
+        !matches!(self.place, CounterPlace::TlpCounters | CounterPlace::NetStatistics)
+    }
+}
+
 /// What a counter did between two readings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
-    /// It grew by so much, or stayed.
-    Grew(u64),
+    /// It grew, or stayed.
+    Grew {
+        /// By so much.
+        by: u64,
+        /// To.
+        to: u64,
+    },
     /// It fell: it wrapped around, was cleared, or its driver was loaded anew. How much was counted is not known.
     Fell {
         /// From.
@@ -29,8 +41,19 @@ pub enum Counted {
         /// To.
         to: u64,
     },
-    /// It stands at the greatest number of 32 bits, where such counters stop.
+    /// It stands at the greatest number of 32 bits, where such counters stop: how much was counted is not known.
     Stuck,
+    /// It grew by so much while others of its device fell, and none of them shows by where it stood before that they were not
+    /// all cleared at once: what was counted before that is not known.
+    Doubted {
+        /// By so much.
+        by: u64,
+    },
+    /// It grew by so much, within 32 bits, in a time in which as many as they hold may have been counted.
+    MayHaveWrapped {
+        /// By so much.
+        by: u64,
+    },
 }
 
 /// Why a figure is no reading that counts.
@@ -40,6 +63,8 @@ pub enum NoReading {
     NoCounter,
     /// Nothing says when it was read.
     Untimed,
+    /// The file ends within its line, so that its number may lack digits.
+    Unended,
 }
 
 /// Readings, in the order of their times.
@@ -57,6 +82,9 @@ impl CounterReadings {
         let Some(LogDetail::Number(time)) = figure.conditions.more.get("read_at_ns") else {
             return Some(NoReading::Untimed);
         };
+        if figure.cautions.has(LogCaution::UnendedLine) {
+            return Some(NoReading::Unended);
+        }
         let reading = self.by_time.entry(*time).or_default();
         match reading.get(&key) {
             Some(other) if *other != value => {
@@ -67,6 +95,12 @@ impl CounterReadings {
             }
         }
         None
+    }
+
+    /// Devices that readings name.
+    pub fn devices(&self) -> BTreeSet<&str> {
+        let keys = self.by_time.values().flat_map(BTreeMap::keys);
+        keys.filter(|key| key.is_rdma()).filter_map(|key| key.device.as_deref()).collect()
     }
 
     /// How many readings there are.
@@ -97,16 +131,49 @@ impl CounterReadings {
         self.by_time.iter().zip(self.by_time.iter().skip(1)).map(|((from, before), (to, after))| {
             let both = after.iter().filter(|(key, _)| !self.ambiguous.contains(*key));
             let counted = both.filter_map(|(key, now)| Some((key, counted(key, *before.get(key)?, *now))));
-            (*from, *to, counted.collect())
+            let mut counted: BTreeMap<&CounterKey, Counted> = counted.collect();
+            doubt(&mut counted);
+            (*from, *to, counted)
         })
+    }
+}
+
+/// A counter that stood at so many times what it grew by was not cleared meanwhile: it would have had to count all of that
+/// again, and stop just above it.
+const STOOD: u64 = 8;
+
+/// Doubts what grew on a device whose counters may all have been cleared, as by a driver that was loaded anew: one of them
+/// fell, and none of its place went on from where it stood.
+fn doubt(all: &mut BTreeMap<&CounterKey, Counted>) {
+    let mut went_on: BTreeSet<(Option<String>, CounterPlace)> = BTreeSet::new();
+    for (key, counted) in all.iter() {
+        if let Counted::Grew { by: by @ 1.., to } = counted
+            && (to - by) / STOOD >= *by
+        {
+            went_on.insert((key.device.clone(), key.place));
+        }
+    }
+    let cleared: BTreeSet<Option<String>> = all
+        .iter()
+        .filter(|(_, counted)| matches!(counted, Counted::Fell { .. }))
+        .filter(|(key, _)| !went_on.contains(&(key.device.clone(), key.place)))
+        .map(|(key, _)| key.device.clone())
+        .collect();
+    for (key, counted) in all.iter_mut() {
+        if let Counted::Grew { by, .. } = *counted
+            && cleared.contains(&key.device)
+            && !went_on.contains(&(key.device.clone(), key.place))
+        {
+            *counted = Counted::Doubted { by };
+        }
     }
 }
 
 fn counted(key: &CounterKey, before: u64, now: u64) -> Counted {
     let stops = key.place == CounterPlace::PortCounters && now == u64::from(u32::MAX);
     match now.checked_sub(before) {
-        Some(0) if stops => Counted::Stuck,
-        Some(grown) => Counted::Grew(grown),
+        Some(_) if stops => Counted::Stuck,
+        Some(by) => Counted::Grew { by, to: now },
         None => Counted::Fell { from: before, to: now },
     }
 }

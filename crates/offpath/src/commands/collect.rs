@@ -8,9 +8,12 @@ use offpath::answers::machine::{
     CONTENTS, CollectAnswer, CollectionFile, MissingToolAnswer, collect, pack, read_collection,
 };
 use offpath::logs::machine::Mask;
+use rustix::process::{Pid, Signal, kill_process_group};
 use std::io::Read;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -50,6 +53,12 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     // A file that cannot be written is told before the machine is asked.
     let out =
         options.out.as_deref().map(|file| Ok::<_, Failure>((file, OutputFile::create(file)?))).transpose()?;
+    // Tools run in groups of their own, which an interrupt does not reach.
+    ctrlc::set_handler(|| {
+        end_group(RUNNING.load(Ordering::SeqCst));
+        std::process::exit(INTERRUPTED);
+    })
+    .map_err(|error| Failure::input(format!("signals cannot be handled: {error}"), ""))?;
     let (files, missing) = gather(Path::new("/"));
     let shown = out.as_ref().map(|(file, _)| file.display().to_string());
     let found = collect(&files, card, shown, missing);
@@ -125,12 +134,12 @@ fn gather(root: &Path) -> (Vec<CollectionFile>, Vec<MissingToolAnswer>) {
     let mut contents = String::new();
     for Tool { file, command, tells } in tools {
         let shown = command.join(" ");
-        match output(&command) {
+        match output(&command, LONGEST) {
             Ok(text) => {
                 let text = mask.apply(&text);
                 match files.iter_mut().find(|known| known.name == file) {
                     Some(known) => known.text += &text,
-                    None => files.push(CollectionFile { name: file.to_string(), text }),
+                    None => files.push(CollectionFile { name: file.to_string(), text, is_of_many: true }),
                 }
                 contents += &mask.apply(&format!("{file}: {shown}"));
             }
@@ -142,10 +151,10 @@ fn gather(root: &Path) -> (Vec<CollectionFile>, Vec<MissingToolAnswer>) {
     }
     let text = mask.apply(&sys(root, &functions));
     if !text.is_empty() {
-        files.push(CollectionFile { name: "sys.txt".to_string(), text });
+        files.push(CollectionFile { name: "sys.txt".to_string(), text, is_of_many: true });
         contents += "sys.txt: files of /sys and /proc\n";
     }
-    files.push(CollectionFile { name: CONTENTS.to_string(), text: contents });
+    files.push(CollectionFile { name: CONTENTS.to_string(), text: contents, is_of_many: true });
     (files, missing)
 }
 
@@ -200,19 +209,36 @@ fn sys(root: &Path, functions: &[String]) -> String {
     text + &total.map(|line| format!("{line}\n")).unwrap_or_default()
 }
 
+/// The exit code of a program that was interrupted.
+const INTERRUPTED: i32 = 130;
+
+/// The group of the tool that is run; 0 where none is.
+static RUNNING: AtomicI32 = AtomicI32::new(0);
+
+/// Ends a tool with everything that it started.
+fn end_group(group: i32) {
+    if let Some(group) = Pid::from_raw(group) {
+        // It may have ended meanwhile.
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+}
+
 /// What a tool prints, in its own language; why not where it cannot.
-fn output(command: &[String]) -> Result<String, String> {
+fn output(command: &[String], longest: Duration) -> Result<String, String> {
     let mut child = Command::new(&command[0])
         .args(&command[1..])
         .env("LC_ALL", "C")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
+        .process_group(0)
         .spawn()
         .map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => "it is not installed".to_string(),
             _ => format!("it cannot be run: {error}"),
         })?;
+    let group = child.id() as i32;
+    RUNNING.store(group, Ordering::SeqCst);
     let mut printed = child.stdout.take().expect("it is piped");
     let (send, receive) = mpsc::channel();
     std::thread::spawn(move || {
@@ -221,12 +247,16 @@ fn output(command: &[String]) -> Result<String, String> {
         // Who no longer listens has given the tool up.
         let _ = send.send(read);
     });
-    let Ok(read) = receive.recv_timeout(LONGEST) else {
-        let _ = child.kill();
-        let _ = child.wait();
-        return Err(format!("it printed nothing to the end within {} s", LONGEST.as_secs()));
+    let read = receive.recv_timeout(longest);
+    if read.is_err() {
+        end_group(group);
+    }
+    let status = child.wait();
+    RUNNING.store(0, Ordering::SeqCst);
+    let Ok(read) = read else {
+        return Err(format!("it printed nothing to the end within {} s", longest.as_secs()));
     };
-    let status = child.wait().map_err(|error| format!("it cannot be waited for: {error}"))?;
+    let status = status.map_err(|error| format!("it cannot be waited for: {error}"))?;
     let bytes = read.map_err(|error| format!("what it prints cannot be read: {error}"))?;
     match status.success() || !bytes.is_empty() {
         true => Ok(String::from_utf8_lossy(&bytes).into_owned()),
@@ -293,9 +323,49 @@ mod tests {
 
     #[test]
     fn a_tool_that_is_not_there_or_fails_is_told() {
-        let run = |words: &[&str]| output(&words.iter().map(|word| word.to_string()).collect::<Vec<_>>());
+        let run = |words: &[&str]| {
+            output(&words.iter().map(|word| word.to_string()).collect::<Vec<_>>(), Duration::from_secs(1))
+        };
         assert_eq!(run(&["offpath-no-such-tool"]), Err("it is not installed".to_string()));
         assert!(run(&["false"]).expect_err("it fails").starts_with("it failed"));
         assert_eq!(run(&["echo", "a"]), Ok("a\n".to_string()));
+        // One that hangs is ended with what it started.
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("child");
+        let hangs = format!("sleep 600 & echo $! > {}; wait", file.display());
+        assert!(run(&["sh", "-c", &hangs]).expect_err("it hangs").contains("within 1 s"));
+        let child = std::fs::read_to_string(&file).expect("it was started");
+        let state = std::fs::read_to_string(format!("/proc/{}/stat", child.trim())).unwrap_or_default();
+        // What nobody has waited for yet is a zombie.
+        let is_gone =
+            || state.rsplit(") ").next().is_none_or(|rest| rest.is_empty() || rest.starts_with('Z'));
+        assert!(is_gone(), "{state}");
+    }
+
+    /// A tool whose output nobody knows takes nothing from what the others say.
+    #[test]
+    fn a_tool_that_prints_what_nobody_knows_is_named() {
+        let file = |name: &str, text: &str| CollectionFile {
+            name: name.to_string(),
+            text: text.to_string(),
+            is_of_many: true,
+        };
+        let files = [
+            file(
+                "lscpu.txt",
+                "Architecture: x86_64\nModel name: A Processor\nCore(s) per socket: 8\nSocket(s): 1\n",
+            ),
+            file("numactl.txt", "node 0 cpus: 0 1 2 3\n"),
+        ];
+        let found = collect(&files, None, None, Vec::new()).expect("the others say something");
+        assert_eq!(found.machine.processor.cores, Some(8));
+        assert_eq!(found.machine.unread.len(), 1);
+        assert!(found.machine.unread[0].contains("`numactl.txt`"), "{:?}", found.machine.unread);
+        let folder = tempfile::tempdir().expect("a folder");
+        let archive = folder.path().join("m.tar");
+        std::fs::write(&archive, pack(&files).expect("in memory")).expect("a file");
+        let read = read_collection(&[archive]).expect("it is one");
+        let found = collect(&read, None, None, Vec::new()).expect("a colleague reads it");
+        assert!(found.machine.unread[0].contains("`m.tar/numactl.txt`"), "{:?}", found.machine.unread);
     }
 }

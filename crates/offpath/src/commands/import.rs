@@ -1,11 +1,11 @@
 //! `offpath import`: what logs of other tools say, as figures with their meaning.
 
-use super::{Context, answer};
+use super::Context;
 use crate::failure::{Failure, NEGATIVE};
-use crate::output::{Format, tell};
+use crate::output::{Format, emit_json, tell};
 use clap::Args;
 use offpath::answers::import::{
-    FigureRows, ImportAnswer, ImportRemarkAnswer, ImportRequest, import, import_each,
+    FigureRows, ImportRemarkAnswer, ImportRequest, ImportStream, ImportTables, import_each,
 };
 use offpath::logs::LogItem;
 use std::io::{BufWriter, ErrorKind, Write, stdout};
@@ -35,10 +35,23 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     let request = ImportRequest { logs: options.logs.clone() };
     let has_figures = match context.screen.format {
         Format::Csv => rows(&request)?,
-        _ => {
-            let found = import(&request)?;
-            context.screen.emit(&answer(&found, context, ImportAnswer::text)?)?;
-            !found.measurements.is_empty()
+        Format::Json => {
+            let found = ImportStream::new(&request);
+            let emitted = emit_json(&found);
+            // A log that cannot be read is why the answer ends.
+            let has_figures = found.has_figures()?;
+            emitted?;
+            has_figures
+        }
+        Format::Table | Format::Markdown => {
+            let mut tables = ImportTables::default();
+            let files = import_each(&request, |file, item| {
+                tables.take(file, item);
+                Ok(())
+            })?;
+            let (text, has_figures) = tables.text(&files, &context.screen);
+            context.screen.emit(&text)?;
+            has_figures
         }
     };
     Ok(if has_figures { ExitCode::SUCCESS } else { ExitCode::from(NEGATIVE) })

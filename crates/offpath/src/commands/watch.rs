@@ -8,7 +8,7 @@ use offpath::answers::watch::{WatchAnswer, WatchRequest, Watcher, watch};
 use offpath::quantity::{OpRate, Time};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -38,7 +38,7 @@ pub struct Options {
     /// The rate of requests that is asked for, as in 20M/s [default: what counters of requests show, else the plan's]
     #[arg(long, value_name = "RATE", value_parser = rate)]
     rate: Option<OpRate>,
-    /// RDMA devices whose counters count [default: all, added up]
+    /// RDMA devices whose counters count, and none whose device is not told [default: all, added up]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     nic: Vec<String>,
     /// Time between two readings of this machine [default: 1s]
@@ -107,7 +107,10 @@ fn live(options: &Options, request: &WatchRequest, context: &Context) -> Result<
     }
     let mut watcher = Watcher::new(request)?;
     let root = Path::new("/");
-    let first = reading(root);
+    // The time of day may be set meanwhile: it is asked once, and what has passed since is counted.
+    let clock = (SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(), Instant::now());
+    let now = || clock.0 + clock.1.elapsed();
+    let first = reading(root, now());
     if !first.lines().any(|line| OF_A_CARD.iter().any(|folder| line.starts_with(folder))) {
         let looked = PATHS.map(|path| format!("/{path}"));
         return Err(Failure::negative(
@@ -116,6 +119,7 @@ fn live(options: &Options, request: &WatchRequest, context: &Context) -> Result<
         ));
     }
     watcher.read_text(&first);
+    watcher.check_devices()?;
     if !is_json {
         context.screen.emit(&watcher.clone().answer(Vec::new()).head(&context.screen))?;
     }
@@ -124,7 +128,7 @@ fn live(options: &Options, request: &WatchRequest, context: &Context) -> Result<
     let (mut done, mut begun, mut is_met, mut kept) = (0, None, true, Vec::new());
     while options.count.is_none_or(|count| done < count) {
         std::thread::sleep(length);
-        watcher.read_text(&reading(root));
+        watcher.read_text(&reading(root, now()));
         for one in watcher.next_intervals() {
             let begun = *begun.get_or_insert(one.from_ns);
             is_met &= one.is_met();
@@ -143,10 +147,9 @@ fn live(options: &Options, request: &WatchRequest, context: &Context) -> Result<
     Ok(is_met)
 }
 
-/// The counters below `root` as `grep . FILES` prints them, behind the time. A file that cannot be read, as some cannot by
+/// The counters below `root` as `grep . FILES` prints them, behind the time since 1970. A file that cannot be read, as some cannot by
 /// everybody, is left out.
-fn reading(root: &Path) -> String {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+fn reading(root: &Path, now: Duration) -> String {
     let mut text = format!("time {}.{:09}\n", now.as_secs(), now.subsec_nanos());
     for pattern in PATHS {
         let mut files = vec![PathBuf::new()];
@@ -193,7 +196,7 @@ mod tests {
         put("sys/class/hwmon/hwmon0/pcie0/IN_P_PKT_CNT", "0x1f\n");
         put("sys/class/hwmon/hwmon0/pcie0/event_list", "0x0: IN_P_PKT_CNT\n");
         put("sys/class/hwmon/hwmon1/temp1_input", "41000\n");
-        let text = reading(root.path());
+        let text = reading(root.path(), Duration::from_secs(1));
         let found: Vec<f64> = LogReader::new(text.as_bytes())
             .map(|item| match item.expect("it is in memory") {
                 LogItem::Measurement(figure) => {

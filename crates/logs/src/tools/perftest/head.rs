@@ -259,6 +259,44 @@ struct Stated {
     differs: bool,
 }
 
+/// The rows of a table so far. Those of one run grow in size, or have one size where it goes on and on; and where
+/// iterations are not counted by time, they have as many.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SeenRows {
+    pub(super) size: u64,
+    pub(super) iterations: u64,
+    is_grown: bool,
+    is_repeated: bool,
+}
+
+impl SeenRows {
+    pub(super) fn first(size: u64, iterations: u64) -> SeenRows {
+        SeenRows { size, iterations, is_grown: false, is_repeated: false }
+    }
+
+    /// Whether it is a sweep that may go on.
+    pub(super) fn is_sweep(&self) -> bool {
+        self.is_grown
+    }
+
+    /// Takes the next row; why it cannot be of the run of those before it.
+    pub(super) fn add(&mut self, size: u64, iterations: u64, is_counted: bool) -> Option<String> {
+        let before = *self;
+        (self.size, self.iterations) = (size, iterations);
+        self.is_grown |= size > before.size;
+        self.is_repeated |= size == before.size;
+        if size < before.size {
+            Some(format!("the size falls from {} to {size} B", before.size))
+        } else if self.is_grown && self.is_repeated {
+            Some("of several sizes one stands twice".to_string())
+        } else if iterations != before.iterations && !is_counted {
+            Some(format!("the iterations change from {} to {iterations}", before.iterations))
+        } else {
+            None
+        }
+    }
+}
+
 /// A run: its head, and as much of its table as was read.
 #[derive(Default)]
 pub(super) struct Section {
@@ -270,6 +308,10 @@ pub(super) struct Section {
     pub(super) tables: Vec<Table>,
     pub(super) rows: u64,
     pub(super) rows_of_table: u64,
+    /// The rows of the table so far.
+    pub(super) seen: Option<SeenRows>,
+    /// Whether they cannot all be of one run.
+    pub(super) is_mixed: bool,
     pub(super) rulers: u32,
     pub(super) failed: bool,
     pub(super) waited: bool,
@@ -293,6 +335,7 @@ impl Section {
         self.titles += 1;
         self.titles_differ |= self.title.is_some_and(|earlier| earlier != title);
         self.title = Some(title);
+        self.is_mixed = false;
         self.dirty = true;
     }
 
@@ -323,6 +366,7 @@ impl Section {
         }
         self.tables.push(table);
         self.rows_of_table = 0;
+        (self.seen, self.is_mixed) = (None, false);
         self.samples = None;
     }
 
@@ -343,7 +387,13 @@ impl Section {
         self.part = Some(part);
         self.tables.clear();
         (self.rows_of_table, self.rulers) = (0, 0);
+        (self.seen, self.is_mixed) = (None, false);
         self.dirty = true;
+    }
+
+    /// Whether it states one of these fields.
+    pub(super) fn has_stated(&self, fields: &[(Field, &str)]) -> bool {
+        fields.iter().any(|(field, _)| self.fields.contains_key(field))
     }
 
     /// Whether anything of perftest was seen in it.

@@ -7,10 +7,10 @@ mod row;
 mod table;
 
 use crate::decimal::{Decimal, Printed};
-use crate::measurement::{LogCaution, LogCautions};
-use crate::reader::{LogLine, Sink, Taken};
+use crate::measurement::{LogCaution, LogCautions, LogConditions, LogMeasurement, LogTool};
+use crate::reader::{LogLine, RemarkKind, Sink, Taken};
 use crate::tools::LineTool;
-use head::{Field, Part, Section};
+use head::{Field, Part, Section, SeenRows};
 pub(crate) use json::read_document;
 use row::{Cell, RowFacts};
 use std::sync::Arc;
@@ -122,12 +122,17 @@ const KNOWN: &[&str] = &[
     "server is waiting",
 ];
 
+/// Why a row at the end of a log is none.
+const CUT: &str = "the log ends within the row's last number";
+
 /// What perftest printed so far.
 #[derive(Default)]
 pub(crate) struct Perftest {
     section: Section,
     /// The section that ended with its table, which results of each side may follow.
     ended: Option<Section>,
+    /// Rows of the table before, where it was a sweep.
+    above: Option<SeenRows>,
 }
 
 impl LineTool for Perftest {
@@ -146,6 +151,7 @@ impl LineTool for Perftest {
         if let Some(table) = Table::read(text) {
             return match table {
                 Ok(table) => {
+                    self.disown_rows(sink);
                     self.section.add_table(table);
                     Taken::Known
                 }
@@ -155,6 +161,9 @@ impl LineTool for Perftest {
         if let Some(fields) = Field::read_line(text) {
             if fields.iter().any(|(field, value)| !field.accepts(value)) {
                 return Taken::Unknown("a condition of perftest has a value that it never prints".into());
+            }
+            if !self.section.has_stated(&fields) {
+                self.disown_rows(sink);
             }
             if self.section.rows > 0 {
                 self.begin();
@@ -175,13 +184,21 @@ impl LineTool for Perftest {
         let Some(found) = row::fragment(&cells) else { return Taken::No };
         // A table that has its header has other rows: this one stands for itself.
         let mut own = Section::default();
+        own.is_mixed = self.section.is_mixed;
+        if line.is_cut && row::lacks_digits(&found.cells) {
+            return Taken::Unknown(CUT.into());
+        }
         let section = if self.section.tables.is_empty() {
+            if self.section.rows == 0 && self.section.has_head() {
+                sink.hold();
+            }
             self.section.rows += 1;
             &mut self.section
         } else {
             &mut own
         };
-        let facts = RowFacts { cautions: found.cautions, span: found.span, ..RowFacts::of(section) };
+        let facts = RowFacts::of(section);
+        let facts = RowFacts { cautions: facts.cautions.union(found.cautions), span: found.span, ..facts };
         row::put(&facts, &found.cells, line, sink)
     }
 
@@ -192,7 +209,11 @@ impl LineTool for Perftest {
         // Each of two interleaved programs ends its table with a line of its own.
         self.section.rulers += 1;
         if self.section.rulers >= self.section.programs() {
-            self.ended = Some(std::mem::take(&mut self.section));
+            let ended = std::mem::take(&mut self.section);
+            self.above = ended.seen;
+            // Rows of the other program may follow.
+            self.section.is_mixed = ended.is_mixed;
+            self.ended = Some(ended);
         }
     }
 }
@@ -204,9 +225,58 @@ impl Perftest {
             0 if !self.section.failed => self.section.memory.take(),
             _ => None,
         };
+        self.above = self.section.seen.or(self.above);
         self.section = Section::default();
         self.section.memory = memory;
         self.ended = None;
+    }
+
+    /// Rows without a header that stand within a head are another program's.
+    fn disown_rows(&mut self, sink: &mut Sink) {
+        if self.section.rows > 0 && self.section.tables.is_empty() && self.section.has_head() {
+            self.section.rows = 0;
+            sink.revise(|figure| {
+                if figure.cautions.has(LogCaution::NoHeader) {
+                    disown(figure);
+                }
+            });
+        }
+    }
+
+    /// Looks whether a row can be of the run whose table it stands in.
+    fn hold_to_table(&mut self, cells: &[Cell], line: &LogLine<'_>, sink: &mut Sink) {
+        let Some((size, iterations, is_counted)) = row::extent(cells) else { return };
+        let why = match &mut self.section.seen {
+            Some(seen) => seen.add(size, iterations, is_counted),
+            None => {
+                sink.hold();
+                self.section.seen = Some(SeenRows::first(size, iterations));
+                // A sweep begins at its least size, not where the one above stops.
+                let goes_on = |above: &SeenRows| {
+                    above.is_sweep() && above.iterations == iterations && size == above.size.saturating_mul(2)
+                };
+                let above = self.above.take().filter(goes_on);
+                above.map(|above| format!("the first size follows the {} B of the table above", above.size))
+            }
+        };
+        // Of several programs whose heads are here it is known, and without a head nothing is taken from one.
+        let is_of_one = self.section.programs() == 1 && self.section.tables.len() == 1;
+        if let Some(why) = why
+            && !self.section.is_mixed
+            && is_of_one
+            && self.section.is_begun()
+        {
+            self.section.is_mixed = true;
+            sink.revise(|figure| {
+                if !figure.cautions.has(LogCaution::NoHeader) {
+                    disown(figure);
+                }
+            });
+            let why = format!(
+                "{why}, so rows of this table are of another run than its head says; no condition is taken for them"
+            );
+            sink.remark(RemarkKind::Withheld, line.number, line.text, why);
+        }
     }
 
     fn take_row(&mut self, line: &LogLine<'_>, sink: &mut Sink) -> Taken {
@@ -224,6 +294,10 @@ impl Perftest {
         if !row::is_row(&cells) {
             return Taken::Unknown("the row does not hold what the header above it says".into());
         }
+        if line.is_cut && row::lacks_digits(&cells) {
+            return Taken::Unknown(CUT.into());
+        }
+        self.hold_to_table(&cells, line, sink);
         self.section.rows += 1;
         self.section.rows_of_table += 1;
         let facts = RowFacts::of(&mut self.section);
@@ -303,6 +377,16 @@ impl Perftest {
             return Taken::Failure;
         }
         Taken::No
+    }
+}
+
+/// Takes what a head says from a figure that is not of its run.
+fn disown(figure: &mut LogMeasurement) {
+    if figure.tool == LogTool::Perftest {
+        let LogConditions { payload, iterations, .. } = *figure.conditions;
+        figure.conditions = LogConditions { payload, iterations, ..LogConditions::default() }.into();
+        figure.cautions = figure.cautions.with(LogCaution::MixedRows);
+        figure.metric.span = None;
     }
 }
 

@@ -32,6 +32,14 @@ pub(super) struct RowFacts {
 
 impl RowFacts {
     pub(super) fn of(section: &mut Section) -> RowFacts {
+        if section.is_mixed {
+            return RowFacts {
+                conditions: Arc::default(),
+                cautions: LogCautions::default().with(LogCaution::MixedRows),
+                cycles: section.cycles,
+                span: None,
+            };
+        }
         RowFacts {
             conditions: section.conditions(),
             cautions: section.cautions(),
@@ -71,6 +79,26 @@ pub(super) fn is_row(cells: &[Cell]) -> bool {
         (_, Printed::Number(number)) => number.decimals() > 0,
         (_, Printed::NoFigure) => true,
     })
+}
+
+/// Whether the last number of a row lacks digits that perftest prints.
+pub(super) fn lacks_digits(cells: &[Cell]) -> bool {
+    let decimals = |column| match column {
+        Column::Size | Column::ServiceLevel | Column::Iterations => 0,
+        Column::MessageRate | Column::PortRate(_) => 6,
+        _ => 2,
+    };
+    cells.last().is_some_and(|cell| {
+        cell.printed.number().is_some_and(|number| number.decimals() < decimals(cell.column))
+    })
+}
+
+/// Size and iterations of a row, and whether the iterations are what was counted in a time, for all that it shows.
+pub(super) fn extent(cells: &[Cell]) -> Option<(u64, u64, bool)> {
+    let whole = |wanted| cell(cells, |column| column == wanted).and_then(Decimal::whole);
+    let is_timed = |column| matches!(column, Column::Min | Column::Peak(_));
+    let is_counted = cell(cells, is_timed).is_none_or(Decimal::is_zero);
+    Some((whole(Column::Size)?, whole(Column::Iterations)?, is_counted))
 }
 
 /// The mean bandwidth in units of its column, the same from size and rate in bytes per second, and how far rounding may
