@@ -2,8 +2,8 @@
 
 use offpath_learn::{
     Calibration, CalibrationError, CalibrationRequest, ErrorSummary, HoldOut, KeptReason, LearntDoubt,
-    MeasuredPoint, MeasuredRun, PointCollector, PredictedPoint, RunKind, ToolBench, ToolProgram, ToolRun,
-    calibrate,
+    MeasuredPoint, MeasuredRun, PointCollector, PredictedPoint, RunKind, RunLength, ToolBench, ToolProgram,
+    ToolRun, calibrate,
 };
 use offpath_logs::{LogItem, LogMetric, LogReader, MetricStatistic, MetricSubject};
 use offpath_profile::{Library, System, SystemRequest};
@@ -204,6 +204,34 @@ fn a_link_is_not_told_to_be_a_port_by_one_log() {
         let told = found.numbers.iter().filter(|one| one.is_told && ceilings.contains(&one.name.as_str()));
         assert_eq!(told.count(), 0, "{rate} Gbit/s, seed {seed}: {:?}", found.numbers);
     }
+}
+
+/// The same of a real log of READs over eight queue pairs (the first of those that docs/calibrate.md has, millions a second from 2 B to
+/// 8 MiB), whose machine has a slot that binds: the port fits, too, and is not told.
+#[test]
+fn a_real_plateau_is_not_told_to_be_the_port() {
+    const RATES: [f64; 23] = [
+        3.593019, 3.622614, 3.642689, 3.637703, 3.627510, 3.626029, 3.588394, 3.623402, 3.610662, 3.623927,
+        3.641544, 3.657346, 3.426535, 1.742517, 0.870145, 0.436295, 0.218465, 0.109272, 0.054692, 0.027362,
+        0.013677, 0.006841, 0.003421,
+    ];
+    let base = system(&["network.packet_header=82B"]);
+    let program = ToolProgram::named("ib_read_bw").expect("it is listed");
+    let run = |power: u32| ToolRun {
+        queue_pairs: 8,
+        cq_moderation: 100,
+        mtu: Some(Bytes::new(4096)),
+        outstanding_reads: Some(16),
+        length: Some(RunLength::Iterations(8000)),
+        ..program.run(Bytes::new(1 << power))
+    };
+    let runs: Vec<ToolRun> = (1..=23).map(run).collect();
+    let mut points = measured(&base, &runs, 1);
+    points.iter_mut().zip(RATES).for_each(|(point, rate)| point.measured = rate * 1e6);
+    let found = learn(&points, &base, &[]).expect("it can be learnt");
+    let ceilings = ["client.pcie0.rate", "client.nic.port_rate"];
+    let fitted: Vec<_> = found.numbers.iter().filter(|one| ceilings.contains(&one.name.as_str())).collect();
+    assert!(!fitted.is_empty() && fitted.iter().all(|one| !one.is_told), "{:?}", found.numbers);
 }
 
 /// The truth lies within what is said of a number that was fitted or may stand for one; what is neither is the base's.
