@@ -258,11 +258,11 @@ pub fn tool(request: &ToolRequest) -> Result<ToolAnswer, Failure> {
         let tx_depth = request.tx_depth.unwrap_or(plain.tx_depth);
         // Nothing is posted ahead that is never run.
         let tx_depth = if request.duration.is_some() { tx_depth } else { tx_depth.min(each).max(1) };
+        let listed = plain.clone().listed(request.post_list.unwrap_or(plain.post_list));
         ToolRun {
             queue_pairs,
             tx_depth,
-            post_list: request.post_list.unwrap_or(plain.post_list),
-            cq_moderation: request.cq_moderation.unwrap_or(plain.cq_moderation).min(tx_depth),
+            cq_moderation: request.cq_moderation.unwrap_or(listed.cq_moderation).min(tx_depth),
             inline: request.inline.unwrap_or(plain.inline),
             outstanding_reads: request.outstanding_reads,
             mtu: request.mtu,
@@ -275,10 +275,11 @@ pub fn tool(request: &ToolRequest) -> Result<ToolAnswer, Failure> {
                 Some(duration) => RunLength::Duration(duration),
                 None => RunLength::Iterations(each.saturating_mul(queue_pairs)),
             }),
-            ..plain
+            ..listed
         }
     };
     let runs: Vec<ToolRun> = sizes.iter().map(|size| run(*size)).collect();
+    refuse_lists(program, &runs[0])?;
     let expected: Vec<Expected> =
         runs.iter().map(|run| bench.expect(run)).collect::<Result<_, _>>().map_err(refused)?;
     let known = known(&bench, &request.path, &runs)?;
@@ -305,6 +306,36 @@ pub fn tool(request: &ToolRequest) -> Result<ToolAnswer, Failure> {
         interval_draws: known[0].draws,
         rows,
     })
+}
+
+/// Refuses lists that perftest refuses, and those that it never posts.
+fn refuse_lists(program: &ToolProgram, run: &ToolRun) -> Result<(), Failure> {
+    let ToolRun { post_list, tx_depth, cq_moderation, queue_pairs, .. } = *run;
+    let said = format!("`{}` with --post-list {post_list}", program.name);
+    if post_list > tx_depth {
+        return Err(Failure::input(
+            format!("{said} posts nothing: {tx_depth} requests are posted ahead at most"),
+            format!("take lists of {tx_depth} at most, or a greater `--tx-depth` and as many `--iters`"),
+        ));
+    }
+    if !post_list.is_multiple_of(cq_moderation) && post_list > 1 {
+        return Err(Failure::input(
+            format!(
+                "{said} and --cq-mod {cq_moderation} does not run: a list has to be a multiple of the moderation"
+            ),
+            "leave `--cq-mod` out: then each list has one completion",
+        ));
+    }
+    match run.length {
+        Some(RunLength::Iterations(all)) if !(all / queue_pairs).is_multiple_of(post_list) => {
+            let each = all / queue_pairs;
+            Err(Failure::input(
+                format!("{said} does not run {each} iterations, which are no multiple of a list"),
+                format!("add `--iters {}`, or `--duration`", each.next_multiple_of(post_list)),
+            ))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// How well what runs print is known: rates of messages, or seconds.
@@ -503,5 +534,47 @@ impl ToolAnswer {
             );
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listed(post_list: u64, change: impl Fn(&mut ToolRequest)) -> Result<ToolAnswer, String> {
+        let mut request = ToolRequest {
+            device: "connectx7".into(),
+            path: "client-host".into(),
+            program: "ib_write_bw".into(),
+            sizes: vec![Bytes::new(65_536)],
+            post_list: Some(post_list),
+            ..ToolRequest::default()
+        };
+        change(&mut request);
+        tool(&request).map_err(|failure| format!("{failure:?}"))
+    }
+
+    /// A list has one completion, of large payloads, too, and what perftest refuses is refused: its source is what this follows.
+    #[test]
+    fn lists_are_those_of_perftest() {
+        let moderation = |found: Result<ToolAnswer, String>| found.map(|found| found.rows[0].cq_moderation);
+        assert_eq!(moderation(listed(25, |_| {})), Ok(25));
+        let of_eight = |request: &mut ToolRequest| {
+            (request.cq_moderation, request.iterations) = (Some(8), Some(3200));
+        };
+        assert_eq!(moderation(listed(32, of_eight)), Ok(8));
+        let by_time = |request: &mut ToolRequest| request.duration = Some(Time::from_ms(5_000));
+        assert_eq!(moderation(listed(32, by_time)), Ok(32));
+        for (refused, said) in [
+            (listed(32, |_| {}), "5000 iterations, which are no multiple of a list"),
+            (listed(32, |_| {}), "--iters 5024"),
+            (
+                listed(25, |request| request.cq_moderation = Some(10)),
+                "a list has to be a multiple of the moderation",
+            ),
+            (listed(200, |_| {}), "posts nothing: 128 requests are posted ahead"),
+        ] {
+            assert!(refused.is_err_and(|words| words.contains(said)), "{said}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use crate::doubt::{Doubt, Replacement};
 use crate::expect::{ExpectError, ToolBench};
 use crate::points::{HoldOut, MeasuredPoint, held_out, holds_nothing};
 use crate::posting::{KnownLoops, followed_requests};
-use crate::run::{MeasuredRun, RunKind, ToolProgram, ToolRun};
+use crate::run::{MeasuredRun, RunKind, RunLength, ToolProgram, ToolRun};
 use offpath_profile::{Number, System};
 use offpath_quantity::{Bytes, Quantity};
 use offpath_route::Verb;
@@ -982,7 +982,7 @@ fn tell(
     let name = |index: usize| candidates[index].names[0].clone();
     let unfelt = |index: &usize| candidates[*index].is_asked && !moving.contains(index);
     if let Some(index) = (0..candidates.len()).find(unfelt) {
-        let run = menu.telling(index, &free, &[], &best).unwrap_or_else(|| ANOTHER_RUN.to_string());
+        let run = menu.feeling(index, &best).unwrap_or_else(|| ANOTHER_RUN.to_string());
         return Err(CalibrationError::NotSeen { name: name(index), run });
     }
     // Numbers that were taken and are not told go back to what the base says.
@@ -1081,7 +1081,10 @@ fn tell(
             let columns: Vec<&Vec<f64>> = free.iter().map(|other| &slopes[other]).collect();
             nearest(&columns, slope, &weights).0
         });
-        let run = menu.telling(index, &free, &factors, &best);
+        let run = match reason {
+            KeptReason::NotSeen => menu.feeling(index, &best),
+            _ => menu.telling(index, &free, &factors, &best),
+        };
         if reason == KeptReason::NotSeen && run.is_none() {
             continue;
         }
@@ -1141,8 +1144,8 @@ fn refusal(
     let columns: Vec<&Vec<f64>> = others.iter().map(|other| &slopes[other]).collect();
     let (factors, _) = nearest(&columns, &slopes[&index], weights);
     let is_unseen = own * (high - low) < 1.0 || others.is_empty();
-    let known: &[f64] = if is_unseen { &[] } else { &factors };
-    let run = menu.telling(index, others, known, best).unwrap_or_else(|| ANOTHER_RUN.to_string());
+    let run = if is_unseen { menu.feeling(index, best) } else { menu.telling(index, others, &factors, best) };
+    let run = run.unwrap_or_else(|| ANOTHER_RUN.to_string());
     if is_unseen {
         return CalibrationError::NotSeen { name, run };
     }
@@ -1151,6 +1154,9 @@ fn refusal(
     let from = alike.map(|(other, _)| format!("`{}`", candidates[*other].names[0])).collect();
     CalibrationError::NotToldApart { name, from, run }
 }
+
+/// A list of a run of the menu: what perftest runs by itself is a multiple of it.
+const LIST: u64 = 25;
 
 /// Runs that a user is likely to have the programs for.
 struct Menu<'a> {
@@ -1193,7 +1199,11 @@ impl<'a> Menu<'a> {
                 };
                 add("", plain.clone());
                 if program.kind == RunKind::Bandwidth {
-                    add(" -q 16 -l 32", ToolRun { queue_pairs: 16, post_list: 32, ..plain.clone() });
+                    let length = Some(RunLength::Iterations(16 * program.iterations));
+                    add(
+                        &format!(" -q 16 -l {LIST}"),
+                        ToolRun { queue_pairs: 16, length, ..plain.clone().listed(LIST) },
+                    );
                     add(" -t 1", ToolRun { tx_depth: 1, cq_moderation: 1, ..plain });
                 }
             }
@@ -1213,6 +1223,21 @@ impl<'a> Menu<'a> {
             apart.iter_mut().zip(slope).for_each(|(apart, slope)| *apart -= factor * slope);
         }
         self.farthest(&apart)
+    }
+
+    /// The run that moves most where a number goes to either of its bounds; nothing where all stay.
+    fn feeling(&self, index: usize, best: &Found) -> Option<String> {
+        let here = self.model.predict(&best.at)?;
+        let mut most = vec![0.0f64; here.len()];
+        for end in [self.low[index], self.high[index]] {
+            let mut to = best.at.clone();
+            to[index] = end;
+            let Some(there) = self.model.predict(&to) else { continue };
+            for ((most, there), here) in most.iter_mut().zip(there).zip(&here) {
+                *most = most.max((there - here).abs());
+            }
+        }
+        self.farthest(&most)
     }
 
     /// The run that differs most between what was found and another place; nothing where all are alike there.
@@ -1546,7 +1571,7 @@ mod tests {
         let atomics: Vec<&String> = all.iter().filter(|word| word.starts_with("ib_atomic")).collect();
         assert_eq!(
             atomics,
-            ["ib_atomic_bw", "ib_atomic_bw -q 16 -l 32", "ib_atomic_bw -t 1", "ib_atomic_lat"]
+            ["ib_atomic_bw", "ib_atomic_bw -q 16 -l 25", "ib_atomic_bw -t 1", "ib_atomic_lat"]
         );
     }
 

@@ -81,16 +81,30 @@ impl Search<'_> {
         }
     }
 
-    /// The best value of one number, the others as they are, of several over its bounds.
+    /// The best value of one number, the others as they are: of several over its bounds, and then near the best of these, since
+    /// a number that fits between two of them is no worse than one that fits at one.
     pub fn scan(&self, from: &Found, index: usize) -> Option<Found> {
         const PLACES: u32 = 25;
         let (low, high) = (self.low[index], self.high[index]);
-        let tried = (0..PLACES).filter_map(|place| {
+        let at = |value: f64| {
             let mut to = from.at.clone();
-            to[index] = low + (high - low) * f64::from(place) / f64::from(PLACES - 1);
+            to[index] = value.clamp(low, high);
             self.found(to)
-        });
-        tried.min_by(|one, other| one.cost.total_cmp(&other.cost))
+        };
+        let apart = (high - low) / f64::from(PLACES - 1);
+        let tried = (0..PLACES).filter_map(|place| at(low + apart * f64::from(place)));
+        let mut best = tried.min_by(|one, other| one.cost.total_cmp(&other.cost))?;
+        let mut step = apart / 2.0;
+        while step > SCALE / 4.0 && best.cost < from.cost {
+            let nearer = [-step, step].into_iter().filter_map(|by| at(best.at[index] + by));
+            if let Some(nearer) = nearer.min_by(|one, other| one.cost.total_cmp(&other.cost))
+                && nearer.cost < best.cost
+            {
+                best = nearer;
+            }
+            step /= 2.0;
+        }
+        Some(best)
     }
 
     /// The best place that steps of these numbers lead to.

@@ -29,70 +29,83 @@ pub(crate) struct Doubt<'a> {
 
 /// Numbers at most that are taken in the place of one.
 const MOST_TAKEN: usize = 3;
-/// Ways at most that are looked for.
+/// Ways at most that are told.
 const MOST_WAYS: usize = 3;
+/// Of the numbers that do not do alone, how many others are looked for beside.
+const MOST_BEGUN: usize = 3;
+
+/// Numbers that were taken in the place of one, and where the search for another beside them begins.
+struct Begun {
+    by: Vec<usize>,
+    places: Vec<Found>,
+}
 
 impl Doubt<'_> {
-    /// The ways in which the points fit with a fitted number at a place where it holds nothing back.
+    /// The ways in which the points fit with a fitted number at a place where it holds nothing back: each other number fitted in
+    /// its place, and where none does, several together. No way has more numbers than it takes.
     pub fn replacements(&self, index: usize, released: f64) -> Vec<Replacement> {
-        let (mut found, mut known): (Vec<Replacement>, Vec<usize>) = (Vec::new(), Vec::new());
-        while found.len() < MOST_WAYS {
-            let Some(next) = self.replacement(index, released, &known) else { break };
-            let first = next.by.first().copied();
-            found.push(next);
-            match first {
-                Some(first) => known.push(first),
-                // Where nothing has to explain them, anything may.
-                None => break,
-            }
-        }
-        found
-    }
-
-    /// One of them, of which none of `known` is a part. Others are taken in its place one by one, each time the one that
-    /// explains most.
-    fn replacement(&self, index: usize, released: f64, known: &[usize]) -> Option<Replacement> {
-        let Doubt { search, coarse, .. } = *self;
-        let mut free: Vec<usize> = self.free.iter().copied().filter(|other| *other != index).collect();
-        let mut at = self.best.at.clone();
+        let Doubt { coarse, best, free, moving, .. } = *self;
+        let own: Vec<usize> = free.iter().copied().filter(|other| *other != index).collect();
+        let mut at = best.at.clone();
         at[index] = released;
-        let enough = coarse.found(self.best.at.clone())?.cost + self.margin;
-        let alone = coarse.found(at)?;
-        let mut found = coarse.descend(alone.clone(), &free);
+        let Some((alone, fitted)) = coarse.found(at).zip(coarse.found(best.at.clone())) else {
+            return Vec::new();
+        };
+        let enough = fitted.cost + self.margin;
+        let rest = coarse.descend(alone.clone(), &own);
+        if rest.cost <= enough
+            && let Some(way) = self.whole(Vec::new(), &rest, &own)
+        {
+            // Where nothing has to explain them, anything may.
+            return vec![way];
+        }
         // Numbers that were fitted beside it may hide what would explain the points in its place, or may have to give way
         // first: each is looked for from where they are and from where they go without it.
-        let mut places = vec![alone, found.clone()];
-        let mut by = Vec::new();
-        while found.cost > enough {
-            if by.len() == MOST_TAKEN {
-                return None;
+        let mut begun = vec![Begun { by: Vec::new(), places: vec![alone, rest] }];
+        let mut ways: Vec<Replacement> = Vec::new();
+        for _ in 0..MOST_TAKEN {
+            let mut tried: Vec<(Vec<usize>, Found)> = Vec::new();
+            for Begun { by, places } in &begun {
+                let before = places.iter().map(|place| place.cost).fold(f64::INFINITY, f64::min);
+                for other in moving.iter().filter(|other| **other != index && !own.contains(other)) {
+                    let mut with = [&by[..], &[*other]].concat();
+                    with.sort_unstable();
+                    let is_more = |way: &Replacement| way.by.iter().all(|one| with.contains(one));
+                    let is_again = tried.iter().any(|(tried, _)| *tried == with);
+                    if by.contains(other) || is_again || ways.iter().any(is_more) {
+                        continue;
+                    }
+                    let all = [&own[..], &with].concat();
+                    let leading = places.iter().filter(|from| leads_back(coarse, from, *other));
+                    let found =
+                        leading.filter_map(|from| Some(coarse.descend(coarse.scan(from, *other)?, &all)));
+                    let found = found.min_by(|one, other| one.cost.total_cmp(&other.cost));
+                    tried.extend(
+                        found.filter(|found| before - found.cost >= self.margin).map(|found| (with, found)),
+                    );
+                }
             }
-            let others: Vec<usize> = self
-                .moving
-                .iter()
-                .copied()
-                .filter(|other| *other != index && !free.contains(other) && !known.contains(other))
-                .collect();
-            let tried = places.iter().filter_map(|from| {
-                let leading = others.iter().filter(|other| leads_back(coarse, from, **other));
-                let scanned = leading.filter_map(|other| Some((*other, coarse.scan(from, *other)?)));
-                let (taken, scanned) =
-                    scanned.min_by(|(_, one), (_, other)| one.cost.total_cmp(&other.cost))?;
-                let with = [&free[..], &[taken]].concat();
-                Some((taken, coarse.descend(scanned, &with)))
-            });
-            let (taken, next) = tried.min_by(|(_, one), (_, other)| one.cost.total_cmp(&other.cost))?;
-            if found.cost - next.cost < self.margin {
-                return None;
+            tried.sort_by(|(_, one), (_, other)| one.cost.total_cmp(&other.cost));
+            begun.clear();
+            for (by, found) in tried {
+                let way = (found.cost <= enough && ways.len() < MOST_WAYS)
+                    .then(|| self.whole(by.clone(), &found, &[&own[..], &by].concat()));
+                match way.flatten() {
+                    Some(way) => ways.push(way),
+                    None if begun.len() < MOST_BEGUN => begun.push(Begun { by, places: vec![found] }),
+                    None => {}
+                }
             }
-            by.push(taken);
-            free.push(taken);
-            free.sort_unstable();
-            places = vec![next.clone()];
-            found = next;
+            if ways.len() == MOST_WAYS {
+                break;
+            }
         }
-        // What the few points do not see, all of them may.
-        let whole = search.descend(search.found(found.at)?, &free);
+        ways
+    }
+
+    /// A way, where all points fit by it: what the few do not see, all of them may.
+    fn whole(&self, by: Vec<usize>, found: &Found, free: &[usize]) -> Option<Replacement> {
+        let whole = self.search.descend(self.search.found(found.at.clone())?, free);
         (whole.cost <= self.best.cost + self.margin).then_some(Replacement { by, at: whole.at })
     }
 }

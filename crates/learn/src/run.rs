@@ -325,6 +325,13 @@ impl ToolRun {
         })
     }
 
+    /// The same with lists of requests behind one doorbell, each of which has one completion where nobody says otherwise.
+    #[must_use]
+    pub fn listed(self, post_list: u64) -> ToolRun {
+        let cq_moderation = if post_list > 1 { post_list } else { self.cq_moderation };
+        ToolRun { post_list, cq_moderation, ..self }
+    }
+
     /// Whether READs and atomics in flight are counted.
     pub fn is_read(&self) -> bool {
         self.verb == Verb::Read || self.verb.row().responder == Responder::Changes

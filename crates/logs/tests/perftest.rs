@@ -571,6 +571,22 @@ fn commands_are_told_from_prose() {
     }
 }
 
+/// A list has one completion where neither head nor command line says otherwise, whatever its payload.
+#[test]
+fn a_list_of_a_command_line_has_one_completion() {
+    let moderation = |command: &str, head: &str| {
+        let row = " 65536      1000             92.10              92.00                0.175476\n";
+        let found = read(&format!("$ ib_write_bw {command} server\n{head}{GBIT}{row}"));
+        let conditions = &found.only("bandwidth_gbit_per_s_mean").conditions;
+        (conditions.post_list, conditions.cq_moderation)
+    };
+    assert_eq!(moderation("-s 65536 -l 20", ""), (Some(20), Some(20)));
+    assert_eq!(moderation("-s 65536 -l 20 -Q 5", ""), (Some(20), Some(5)));
+    assert_eq!(moderation("-s 65536 -l 1", ""), (Some(1), None));
+    let stated = head("RDMA_Write Post List BW Test", " TX depth        : 128\n CQ Moderation   : 10\n");
+    assert_eq!(moderation("-l 20", &stated), (Some(20), Some(10)));
+}
+
 const JSON: &str = r#"{
 "test_info": {
 "test": "RDMA_Write_Bidirectional_BW_Test",

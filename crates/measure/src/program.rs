@@ -448,29 +448,32 @@ impl<F: Fabric> Lane<F> {
         Ok(if is_inline { request.inline() } else { request })
     }
 
+    /// The next request, and how many end with its completion where it has one: each `cq_moderation`-th has, within a list, too.
+    fn next(&mut self, run: &ToolRun) -> Result<(WorkRequest<F::Region>, Option<u64>), String> {
+        let request = self.request(run)?;
+        self.unsignaled += 1;
+        Ok(match self.unsignaled >= run.cq_moderation {
+            true => (request, Some(std::mem::take(&mut self.unsignaled))),
+            false => (request.unsignaled(), None),
+        })
+    }
+
     /// Posts as long as there is room.
     fn fill(&mut self, run: &ToolRun) -> Result<(), String> {
         let list = run.post_list.max(1);
         while self.taken + list <= run.tx_depth {
             self.taken += list;
-            self.unsignaled += list;
-            let is_signaled = self.unsignaled >= run.cq_moderation;
-            let last = self.request(run)?;
-            let last = if is_signaled { last } else { last.unsignaled() };
-            let completion = match list {
-                1 => Some(self.queue_pair.post(last).map_err(words)?),
-                _ => {
-                    let mut requests = Vec::with_capacity(list as usize);
-                    for _ in 1..list {
-                        requests.push(self.request(run)?.unsignaled());
-                    }
-                    requests.push(last);
-                    self.queue_pair.batch(requests).map_err(words)?.pop()
-                }
-            };
-            if let (true, Some(completion)) = (is_signaled, completion) {
-                self.waiting.push_back((completion, std::mem::take(&mut self.unsignaled)));
+            if list == 1 {
+                let (request, ends) = self.next(run)?;
+                let completion = self.queue_pair.post(request).map_err(words)?;
+                self.waiting.extend(ends.map(|requests| (completion, requests)));
+                continue;
             }
+            let posted = (0..list).map(|_| self.next(run)).collect::<Result<Vec<_>, _>>()?;
+            let (requests, ends): (Vec<_>, Vec<_>) = posted.into_iter().unzip();
+            let completions = self.queue_pair.batch(requests).map_err(words)?;
+            let signaled = completions.into_iter().zip(ends);
+            self.waiting.extend(signaled.filter_map(|(completion, ends)| Some((completion, ends?))));
         }
         Ok(())
     }

@@ -138,6 +138,34 @@ fn import_reads_what_is_written() {
     }
 }
 
+/// Windows end with completions, so their requests are whole turns of the moderation that the log states, of lists, too.
+#[test]
+fn the_moderation_of_a_log_is_what_the_program_did() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.jsonl");
+    let found =
+        measured(&request("bluefield2", &[]), &path, usize::MAX).unwrap_or_else(|why| panic!("{why:?}"));
+    let read = import(&ImportRequest { logs: vec![path] }).unwrap_or_else(|why| panic!("{why:?}"));
+    let rows: Vec<_> =
+        read.measurements.iter().filter(|row| row.metric == "operations_per_s_median").collect();
+    let points: Vec<_> = found.points.iter().filter(|point| point.kind == "bandwidth").collect();
+    assert_eq!(rows.len(), points.len());
+    let mut lists = Vec::new();
+    for (row, point) in rows.iter().zip(points) {
+        let moderation = row.cq_moderation.expect("it is stated");
+        for window in &point.windows {
+            assert_eq!(window.requests % moderation, 0, "{}: {}", point.point, window.requests);
+        }
+        if let Some(list @ 2..) = row.post_list {
+            assert_eq!(moderation, list, "{}", point.point);
+            lists.push(list);
+        }
+    }
+    lists.sort_unstable();
+    lists.dedup();
+    assert_eq!(lists, [4, 16, 32]);
+}
+
 /// What no backend measures is in the list, the file and the answer with its reason, on the screen, too, and the rest is measured.
 #[test]
 fn a_latency_that_cannot_be_seen_is_skipped_with_the_reason() {

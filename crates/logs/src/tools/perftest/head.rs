@@ -508,6 +508,11 @@ impl Section {
             conditions.rx_depth = conditions.rx_depth.or(own.rx_depth);
             conditions.post_list = conditions.post_list.or(own.post_list);
             conditions.cq_moderation = conditions.cq_moderation.or(own.cq_moderation);
+            // Where nobody says otherwise each list has one completion.
+            if !self.fields.contains_key(&Field::CqModeration) {
+                conditions.cq_moderation =
+                    conditions.cq_moderation.or(conditions.post_list.filter(|list| *list > 1));
+            }
             conditions.inline = conditions.inline.or(own.inline);
             conditions.mtu = conditions.mtu.or(own.mtu);
             conditions.connection = conditions.connection.or(own.connection.clone());
