@@ -197,7 +197,7 @@ pub(super) struct Stalls {
     span: (f64, f64),
 }
 
-/// Timers of the transport: a receiver that is not ready is asked again after up to 655 ms, and what is lost is sent again
+/// Timers of the transport: a receiver that is not ready is asked again after up to 655 ms, and what is lost is retransmitted
 /// after 67 ms with perftest's own setting, times a few.
 const TIMER: std::ops::Range<f64> = 0.04..0.66;
 /// A run that takes so many times what is expected mostly waited.
@@ -251,19 +251,19 @@ pub(super) fn questions(
         .explained_together
         .or(diagnosis.groups.first().map(|group| group.explained_share))
         .unwrap_or(0.0);
-    let stall = stalls.map(|stalls| format!(": {}, as one wait for a timer would", stalls.clause()));
-    let stall = stall.unwrap_or_default();
+    let waited = stalls.map(|stalls| format!(": {}, as one wait for a timer would", stalls.clause()));
+    let waited = waited.unwrap_or_default();
     if has_send && (slowest > 1e-3 || stalls.is_some()) {
         ask(
             &format!(
-                "is a receiver not ready{stall}? Each refusal waits for a timer of up to 655 ms, whatever size and iterations"
+                "is a receiver not ready{waited}? Each refusal waits for a timer of up to 655 ms, whatever size and iterations"
             ),
             "hw_counters `rnr_nak_retry_err` and `out_of_buffer`, twice: the difference; `--rx-depth 512`",
         );
     }
     if slowest > 1e-4 || stalls.is_some() || has_shape("uneven") || has_shape("cliff") {
         ask(
-            &format!("are packets lost and retransmitted{stall}?"),
+            &format!("are packets lost and retransmitted{waited}?"),
             "hw_counters `packet_seq_err`, `out_of_sequence` and `local_ack_timeout_err`, twice: the difference",
         );
     }
