@@ -45,8 +45,8 @@ impl SystemAnswer {
             [Lesson::OfFittedCards, Lesson::OfGuessedCards].map(|lesson| lesson.cards().join(", "));
         (!self.is_fitted).then(|| {
             format!(
-                "what is order only is widened by what predictions for other cards of which nothing was fitted ({guessed}) were \
-                 wrong by, all else by those for {fitted}; nothing is fitted to published rows about {}",
+                "nothing is fitted to published rows about {}: what rests more on guesses than on what was measured is widened by \
+                 what predictions for other such cards ({guessed}) were wrong by, all else by those for {fitted}",
                 self.device
             )
         })

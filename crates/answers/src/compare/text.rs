@@ -150,7 +150,7 @@ impl CompareAnswer {
                 _ => "",
             };
             return format!(
-                "{said}{spares}; order only: guesses decide the figures below, so read no number of them"
+                "{said}{spares}; order only: guesses decide the figures below, so read no more than an order from them"
             );
         }
         let change =
@@ -256,7 +256,7 @@ impl CompareAnswer {
         }
         if self.turning_points.is_empty() {
             return vec![format!(
-                "no single number: at either end of the interval of each {} stays the best",
+                "no single number: at either end of the interval of each no device beats {} by a hundredth",
                 self.best
             )];
         }

@@ -159,7 +159,10 @@ impl PlanAnswer {
             .map(|one| {
                 let (low, high) = (at(one.optimal.at_low()), at(one.optimal.at_high()));
                 let none = if one.interval_stated { "" } else { " (you give no interval)" };
-                format!("{} at {} / {}{none} gives {low} / {high}", one.number, one.low, one.high)
+                // A share or a factor that was made of others has more digits than anybody reads.
+                let end = |end: &str| end.parse().map_or_else(|_| end.to_string(), short);
+                let (from, to) = (end(&one.low), end(&one.high));
+                format!("{} at {from} / {to}{none} gives {low} / {high}", one.number)
             })
             .collect();
         text += &format!(

@@ -1,6 +1,8 @@
 //! A plan as a page with charts.
 
-use super::answer::{AlternativeAnswer, CurveAnswer, MixAnswer, PlanAnswer, SolvedAnswer, shares_text};
+use super::answer::{
+    AlternativeAnswer, CurveAnswer, MixAnswer, ParameterRow, PlanAnswer, SolvedAnswer, shares_text,
+};
 use super::confidence::rests_text;
 use super::text::{percent, range, shown, time};
 use crate::choices::ChoicesAnswer;
@@ -393,8 +395,17 @@ fn confidence(page: &PlanAnswer) -> Section {
 fn by_parameter(page: &PlanAnswer) -> Option<Section> {
     let sweep = page.sweep.as_ref()?;
     let first = sweep.rows.iter().find_map(|row| row.solved.as_ref())?;
+    let unit = sweep.rows.first()?.value_unit;
+    let labelled = |unit: &str| Axis::linear(format!("{} ({unit})", sweep.parameter));
+    let (x, scale) = match unit {
+        None => (Axis::linear(sweep.parameter.clone()), 1.0),
+        Some("B") => (Axis::linear(sweep.parameter.clone()).written(Ticks::Bytes), 1.0),
+        Some("ps") => (labelled("us"), 1e-6),
+        Some(unit) => (labelled(unit), 1.0),
+    };
     let line = |name: &str, value: &dyn Fn(&SolvedAnswer) -> Option<f64>| {
-        let points = sweep.rows.iter().filter_map(|row| Some((row.value, value(row.solved.as_ref()?)?)));
+        let at = |row: &ParameterRow| Some((row.value * scale, value(row.solved.as_ref()?)?));
+        let points = sweep.rows.iter().filter_map(at);
         Series::line(name, points.collect())
     };
     let mut series =
@@ -404,7 +415,7 @@ fn by_parameter(page: &PlanAnswer) -> Option<Section> {
     let chart = Chart {
         title: format!("Throughput by {}", sweep.parameter),
         caption: String::new(),
-        x: Axis::linear(sweep.parameter.clone()),
+        x,
         y: Axis::linear(format!("throughput ({})", page.unit)),
         series,
         marks: Vec::new(),
