@@ -5,7 +5,7 @@
 use crate::factor::{Factor, Origin};
 use crate::sample::{Drawn, between, looked_at};
 use crate::side_by_side::side_by_side;
-use offpath_profile::System;
+use offpath_profile::{Provenance, System};
 use offpath_quantity::{Dimension, Quantity};
 
 /// How well a figure is known, the best first.
@@ -337,10 +337,13 @@ pub fn estimated_as(rests: &[Rest], drawn: Drawn) -> f64 {
     total(rests.iter().filter(is_so).map(|rest| rest.weight))
 }
 
-/// Whether most of what a figure rests on beside the user's numbers was measured or fitted.
+/// Whether most of what a figure rests on beside the user's numbers was measured or fitted: what a data sheet says of a card was
+/// held to no prediction.
 pub(crate) fn is_measured(rests: &[Rest]) -> bool {
     let of_card = || rests.iter().filter(|rest| !rest.origin.is_of_user());
-    let measured = total(of_card().filter(|rest| !rest.origin.is_guess()).map(|rest| rest.weight));
+    let is_seen =
+        |rest: &&Rest| !rest.origin.is_guess() && rest.origin != Origin::Profile(Provenance::Datasheet);
+    let measured = total(of_card().filter(is_seen).map(|rest| rest.weight));
     measured > GUESSED * total(of_card().map(|rest| rest.weight))
 }
 
@@ -421,7 +424,6 @@ mod tests {
     use crate::factor::Base;
     use crate::planner::PlanError;
     use crate::program::Fold;
-    use offpath_profile::Provenance;
 
     /// An end that makes no system is looked for nearer to the value, and on its own side of it.
     #[test]

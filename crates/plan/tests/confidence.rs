@@ -526,6 +526,14 @@ fn a_longer_time_of_the_users_makes_no_card_surer() {
     near("the reach", long.1, short.1, 0.1);
 }
 
+/// What a data sheet says was held to no prediction.
+#[test]
+fn a_data_sheet_is_no_lesson() {
+    assert_eq!(OF_DATASHEET.recommendation.lesson, Lesson::OfGuessedCards);
+    let measured = planned_on(card(&|_| Provenance::MeasuredHere), DESIGN);
+    assert_eq!(measured.recommendation.lesson, Lesson::OfFittedCards);
+}
+
 /// Who gives no interval knows no more than who gives one: a time is drawn by half to either side, and what it decides is
 /// no surer than by an interval as wide.
 #[test]
