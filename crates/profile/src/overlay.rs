@@ -517,7 +517,7 @@ pub(crate) fn set(
         other => (None, other),
     };
     let there = other.map(|scale| scale.value).or_else(|| Some(system.numbers.get(trimmed)?.value));
-    if let Some(own) = own.filter(|own| own.times == 0.0 && there != Some(value) && value.base() != 0.0) {
+    if let Some(own) = own.filter(|own| own.times == 0.0 && value.base() != 0.0) {
         return Err(refused(
             Problem::Malformed {
                 name: setting.into(),

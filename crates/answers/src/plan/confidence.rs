@@ -160,7 +160,10 @@ impl PlanAnswer {
                 let (low, high) = (at(one.optimal.at_low()), at(one.optimal.at_high()));
                 let none = if one.interval_stated { "" } else { " (you give no interval)" };
                 // A share or a factor that was made of others has more digits than anybody reads.
-                let end = |end: &str| end.parse().map_or_else(|_| end.to_string(), short);
+                let end = |end: &str| match end.parse() {
+                    Ok(value) if end.len() > 8 => short(value),
+                    _ => end.to_string(),
+                };
                 let (from, to) = (end(&one.low), end(&one.high));
                 format!("{} at {from} / {to}{none} gives {low} / {high}", one.number)
             })
