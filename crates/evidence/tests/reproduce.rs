@@ -78,7 +78,7 @@ fn the_page_says_how_many_predictions_are_independent() {
     for own in &measured {
         let others: Vec<_> =
             shipped.iter().filter(|one| !group(own).contains(one.row.as_str())).cloned().collect();
-        let own_spread = residual::spread(&shipped, own, &rows);
+        let own_spread = residual::spread(shipped, own, &rows);
         assert_eq!(own_spread, residual::spread(&others, own, &rows), "{}", own.id);
     }
     let page = include_str!("../../../docs/evidence.md").replace('\n', " ");
@@ -495,7 +495,7 @@ fn residuals_are_what_the_bench_computes() {
             continue;
         }
         // An interval does not know the row's own error.
-        let sizes = residual::spread(&shipped, &line.row, &rows);
+        let sizes = residual::spread(shipped, &line.row, &rows);
         let without: Vec<_> = shipped.iter().filter(|one| one.row != line.row.id).cloned().collect();
         assert_eq!(sizes, residual::spread(&without, &line.row, &rows), "{}", line.row.id);
         assert!(sizes.len() > residual::FEWEST, "{}", line.row.id);
