@@ -6,7 +6,7 @@ use crate::measure::{One, Place, along, places};
 use crate::reproduce::MEASURED;
 use exmex::Express;
 use offpath_plan::planner::{Ready, make_ready};
-use offpath_plan::shipped::{WORKLOADS, design as shipped};
+use offpath_plan::shipped::{design as shipped, workload_files};
 use offpath_plan::{Changes, Design};
 use offpath_profile::{Library, Provenance, System, SystemRequest};
 use offpath_quantity::{BitRate, Bytes, Quantity, Time};
@@ -511,7 +511,7 @@ impl Bench {
         let changes = Changes {
             parameters: parameters.iter().cloned().collect(),
             steps: *steps,
-            files: WORKLOADS.map(|(name, text)| (format!("../workloads/{name}"), text.to_string())).into(),
+            files: workload_files(),
             ..Changes::default()
         };
         let file = format!("designs/{name}.toml");

@@ -2,6 +2,7 @@
 //! for one of them by name asks here; a test compares the lists with the folders.
 
 use crate::design::{Changes, Design};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The designs of `designs/`, by name.
@@ -49,11 +50,16 @@ pub fn design(name: &str) -> Option<&'static str> {
     named(&DESIGNS, name)
 }
 
-/// A design, by its step lists or as its code does it.
+/// The YCSB files, as the designs call them.
+pub fn workload_files() -> BTreeMap<String, String> {
+    WORKLOADS.map(|(name, text)| (format!("../workloads/{name}"), text.to_string())).into()
+}
+
+/// A design, by its step lists or as its code does it; `None` where there is none of that name.
 pub(crate) fn parsed(name: &str, steps: bool) -> Option<Design> {
-    let files = WORKLOADS.map(|(name, text)| (format!("../workloads/{name}"), text.to_string()));
-    let changes = Changes { steps, files: files.into(), ..Changes::default() };
-    Design::parse(design(name)?, &format!("designs/{name}.toml"), Path::new("."), &changes).ok()
+    let changes = Changes { steps, files: workload_files(), ..Changes::default() };
+    let parsed = Design::parse(design(name)?, &format!("designs/{name}.toml"), Path::new("."), &changes);
+    Some(parsed.expect("a shipped design is in order; a test reads each"))
 }
 
 /// The text of a YCSB file.
@@ -64,6 +70,16 @@ pub fn workload(name: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_design_is_in_order_by_its_steps_and_by_its_code() {
+        for (name, _) in DESIGNS {
+            for steps in [true, false] {
+                assert_eq!(parsed(name, steps).expect("it is shipped").name, name);
+            }
+        }
+        assert!(parsed("none", true).is_none());
+    }
     use std::path::Path;
 
     /// What lies in a folder and is not in the list would be found by path and not by name.

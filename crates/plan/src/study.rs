@@ -528,8 +528,9 @@ fn solved(design: &Design, ready: &[Ready], settled: &Settled) -> Result<Solved,
 /// Of the numbers that move the mix most, those whose ends are looked into however little that is.
 const PLANNED_AGAIN: usize = 2;
 
-/// Of the others are looked into so many: first what seems to make another set the best, then what moves the mix by this much.
+/// By how much one of the others has to move the mix to be looked into, where it seems to make no other set the best.
 const MOVES: f64 = 0.02;
+/// How many of the others are looked into; first those that seem to make another set the best.
 const LOOKED_INTO: usize = 6;
 
 /// Requests that are counted there: it is asked which mix is best, and its rate to a percent.

@@ -512,12 +512,8 @@ pub(crate) fn set(
     };
     let scale = system.scales.iter().find(|scale| scale.name == trimmed);
     // An overlay that multiplies a number by itself multiplies what is set.
-    let (own, other) = match scale {
-        Some(scale) if scale.of == trimmed => (Some(scale), None),
-        other => (None, other),
-    };
-    let there = other.map(|scale| scale.value).or_else(|| Some(system.numbers.get(trimmed)?.value));
-    if let Some(own) = own.filter(|own| own.times == 0.0 && value.base() != 0.0) {
+    if let Some(own) = scale.filter(|scale| scale.of == trimmed && scale.times == 0.0 && value.base() != 0.0)
+    {
         return Err(refused(
             Problem::Malformed {
                 name: setting.into(),
@@ -526,6 +522,8 @@ pub(crate) fn set(
             format!("leave this setting out, or `--overlay {}`", own.overlay),
         ));
     }
+    let multiple = scale.filter(|scale| scale.of != trimmed).map(|scale| scale.value);
+    let there = multiple.or_else(|| Some(system.numbers.get(trimmed)?.value));
     // A setting to the value that is there claims nothing new: origin and interval stay.
     if there != Some(value) {
         // What is set is that, and no multiple of another number.

@@ -335,11 +335,16 @@ mod tests {
         let hangs = format!("sleep 600 & echo $! > {}; wait", file.display());
         assert!(run(&["sh", "-c", &hangs]).expect_err("it hangs").contains("within 1 s"));
         let child = std::fs::read_to_string(&file).expect("it was started");
-        let state = std::fs::read_to_string(format!("/proc/{}/stat", child.trim())).unwrap_or_default();
-        // What nobody has waited for yet is a zombie.
-        let is_gone =
-            || state.rsplit(") ").next().is_none_or(|rest| rest.is_empty() || rest.starts_with('Z'));
-        assert!(is_gone(), "{state}");
+        let state = || std::fs::read_to_string(format!("/proc/{}/stat", child.trim())).unwrap_or_default();
+        // A signal takes a moment, and what nobody has waited for yet is a zombie.
+        let is_gone = |state: &str| {
+            state.rsplit(") ").next().is_none_or(|rest| rest.is_empty() || rest.starts_with('Z'))
+        };
+        let gone = (0..500).any(|_| {
+            std::thread::sleep(Duration::from_millis(10));
+            is_gone(&state())
+        });
+        assert!(gone, "{}", state());
     }
 
     /// A tool whose output nobody knows takes nothing from what the others say.
