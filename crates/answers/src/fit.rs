@@ -3,7 +3,8 @@
 use crate::SCHEMA_VERSION;
 use crate::rows::threads;
 use offpath_evidence::fit::{
-    Effort, FitError, Fitted, FittedParameter, FittedRow, LeftOut, ParameterInterval, fit as fitted,
+    Effort, FitError, Fitted, FittedParameter, FittedRow, LeftOut, ParameterInterval, Refitted,
+    fit as fitted, under_variants,
 };
 use offpath_evidence::{Row, Specification, free_parameters, shipped, write};
 use offpath_profile::{Category, Library};
@@ -55,6 +56,8 @@ pub struct FitAnswer {
     pub rows: Vec<FitRowAnswer>,
     /// Profile files that hold other numbers than this result
     pub differs_from_profiles: Vec<String>,
+    /// The mechanisms that the evidence leaves open, fitted again
+    pub variants: Vec<FitVariantAnswer>,
     /// Rows that enter through a derived row alone, and that row.
     #[serde(skip)]
     pub through: Vec<(String, String)>,
@@ -103,6 +106,30 @@ pub struct FitIntervalAnswer {
     pub rows: Vec<String>,
     /// Numbers whose bounds in evidence/fit.toml hold an end: assumption
     pub bounded_by: Vec<String>,
+}
+
+/// The same numbers fitted to the same rows under a variant of an open mechanism.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(extend("additionalProperties" = false)))]
+pub struct FitVariantAnswer {
+    /// The overlay that holds it
+    pub overlay: String,
+    /// The numbers that the rows make otherwise there: its overlay would have to multiply them
+    pub differs: Vec<FitOtherwiseAnswer>,
+}
+
+/// A number that the rows make otherwise under a variant.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(extend("additionalProperties" = false)))]
+pub struct FitOtherwiseAnswer {
+    /// What it is called by
+    pub name: String,
+    /// With unit
+    pub value: String,
+    /// Under the base mechanism, with unit
+    pub base: String,
 }
 
 /// A row that was read.
@@ -190,18 +217,19 @@ impl FitDraft {
     /// # Errors
     /// As [`fit`].
     pub fn answer(&self) -> Result<FitAnswer, Failure> {
-        let fitted =
-            fitted(&self.library, &self.rows, &self.specification, &self.effort).map_err(|error| {
-                let help = match error {
-                    FitError::Specification(_) => "correct evidence/fit.toml",
-                    _ => {
-                        "free numbers of the profiles have to stay valid within the bounds of evidence/fit.toml"
-                    }
-                };
-                Failure::input(error.to_string(), help)
-            })?;
-        let profiles = profiles(&self.library, &fitted)?;
-        Ok(FitAnswer::of(fitted, profiles, self.effort.threads))
+        let refused = |error: FitError| {
+            let help = match error {
+                FitError::Specification(_) => "correct evidence/fit.toml",
+                _ => "free numbers of the profiles have to stay valid within the bounds of evidence/fit.toml",
+            };
+            Failure::input(error.to_string(), help)
+        };
+        let (library, rows, specification) = (&self.library, &self.rows, &self.specification);
+        let fitted = fitted(library, rows, specification, &self.effort).map_err(refused)?;
+        let variants =
+            under_variants(library, rows, specification, (&fitted, &self.effort)).map_err(refused)?;
+        let profiles = profiles(library, &fitted)?;
+        Ok(FitAnswer::of(fitted, profiles, variants, self.effort.threads))
     }
 }
 
@@ -223,6 +251,33 @@ fn profiles(library: &Library, fitted: &Fitted) -> Result<Vec<FittedProfile>, Fa
     write::files(fitted).into_iter().map(profile).collect()
 }
 
+impl FitVariantAnswer {
+    fn of(refitted: Refitted) -> FitVariantAnswer {
+        let otherwise = |(one, value): (FittedParameter, f64)| FitOtherwiseAnswer {
+            name: one.parameter.name(),
+            value: one.parameter.written(value),
+            base: one.parameter.written(one.value),
+        };
+        FitVariantAnswer {
+            overlay: refitted.overlay,
+            differs: refitted.differs.into_iter().map(otherwise).collect(),
+        }
+    }
+
+    fn text(&self) -> String {
+        let Self { overlay, differs } = self;
+        if differs.is_empty() {
+            return format!("Fitted again under `{overlay}`, every number comes out the same.\n");
+        }
+        let each = |one: &FitOtherwiseAnswer| format!("{} {} in place of {}", one.name, one.value, one.base);
+        let all: Vec<String> = differs.iter().map(each).collect();
+        format!(
+            "Fitted again under `{overlay}`, {}: let its overlay multiply them, so that the variant is compared as it fits.\n",
+            all.join(", ")
+        )
+    }
+}
+
 impl FittedProfile {
     /// Whether the fit changes it.
     pub fn differs(&self) -> bool {
@@ -237,7 +292,12 @@ impl FittedProfile {
 }
 
 impl FitAnswer {
-    fn of(fitted: Fitted, profiles: Vec<FittedProfile>, threads: usize) -> FitAnswer {
+    fn of(
+        fitted: Fitted,
+        profiles: Vec<FittedProfile>,
+        variants: Vec<Refitted>,
+        threads: usize,
+    ) -> FitAnswer {
         let differing = profiles.iter().filter(|profile| profile.differs());
         FitAnswer {
             schema_version: SCHEMA_VERSION,
@@ -250,6 +310,7 @@ impl FitAnswer {
             parameters: fitted.parameters.iter().map(FitParameterAnswer::of).collect(),
             rows: fitted.rows.into_iter().map(FitRowAnswer::of).collect(),
             differs_from_profiles: differing.map(|profile| profile.file.clone()).collect(),
+            variants: variants.into_iter().map(FitVariantAnswer::of).collect(),
             through: fitted.through,
             set_aside: fitted.set_aside,
             profiles,
@@ -295,6 +356,9 @@ impl FitAnswer {
         for (row, reason) in &self.set_aside {
             text += &format!("One end of {row} is set aside: {reason}.\n");
         }
+        for one in &self.variants {
+            text += &one.text();
+        }
         if let Some(median) = self.left_out_median_error {
             let predicted = self.rows.iter().filter(|row| row.left_out_error.is_some());
             text += &format!(
@@ -316,6 +380,11 @@ impl FitAnswer {
             screen.heading(&format!("{} differs", one.file)) + &screen.verbatim(&one.difference())
         });
         shown.collect()
+    }
+
+    /// Whether profiles and variants hold what the rows make of them.
+    pub fn is_shipped(&self) -> bool {
+        self.differs_from_profiles.is_empty() && self.variants.iter().all(|one| one.differs.is_empty())
     }
 
     fn counts(&self) -> String {

@@ -8,6 +8,7 @@
 use crate::bench::{Bench, Change, ExperimentError, Measurement, SweepPoint};
 use crate::identify;
 use crate::judge::{allowed, judge, plain};
+use crate::reproduce::open_mechanisms;
 use crate::row::{Claim, Row, RowRole};
 use crate::specification::{End, NumberRef, Parameter, Specification};
 use offpath_capacity::quadratic::{Limit, minimise};
@@ -334,20 +335,33 @@ pub(crate) fn are_alike(one: &Row, other: &Row) -> bool {
     one.id == other.id || one.alike.contains(&other.id) || other.alike.contains(&one.id)
 }
 
-/// Does `work` for every item on so many threads, each with a bench of its own.
-pub(crate) fn each<T: Sync, R: Send>(
-    library: &Library,
+/// Where a fit looks: the profiles with what is laid over them, on so many threads.
+#[derive(Clone, Copy)]
+pub(crate) struct Ground<'a> {
+    library: &'a Library,
+    overlays: &'a [String],
     threads: usize,
+}
+
+impl Ground<'_> {
+    fn bench(&self) -> Bench {
+        Bench::new(self.library.clone()).under(self.overlays.to_vec())
+    }
+}
+
+/// Does `work` for every item, each thread with a bench of its own.
+pub(crate) fn each<T: Sync, R: Send>(
+    ground: Ground<'_>,
     items: &[T],
     work: impl Fn(&Bench, &T) -> Result<R, FitError> + Sync,
 ) -> Result<Vec<R>, FitError> {
     let next = AtomicUsize::new(0);
     let mut done: Vec<(usize, R)> = Vec::with_capacity(items.len());
     let parts: Vec<Result<Vec<(usize, R)>, FitError>> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads.clamp(1, items.len().max(1)))
+        let workers: Vec<_> = (0..ground.threads.clamp(1, items.len().max(1)))
             .map(|_| {
                 scope.spawn(|| {
-                    let bench = Bench::new(library.clone());
+                    let bench = ground.bench();
                     let mut done = Vec::new();
                     loop {
                         let index = next.fetch_add(1, Ordering::Relaxed);
@@ -368,10 +382,9 @@ pub(crate) fn each<T: Sync, R: Send>(
 
 impl<'a> Problem<'a> {
     fn new(
-        library: &Library,
+        ground: Ground<'_>,
         rows: Vec<&'a Row>,
         specification: &'a Specification,
-        threads: usize,
     ) -> Result<Problem<'a>, FitError> {
         let known: BTreeSet<&str> = rows.iter().map(|row| row.id.as_str()).collect();
         let named = specification
@@ -393,7 +406,7 @@ impl<'a> Problem<'a> {
             pull: specification.pull,
             moves: Vec::new(),
         };
-        let bench = Bench::new(library.clone());
+        let bench = ground.bench();
         let start = problem.prior();
         let values = problem.values(&bench, &start)?;
         for (index, (row, values)) in problem.rows.iter().zip(&values).enumerate() {
@@ -408,7 +421,7 @@ impl<'a> Problem<'a> {
         }
         let indices: Vec<usize> = (0..problem.parameters.len()).collect();
         let other = problem.start(Seed::new(specification.seed).child("elsewhere"));
-        problem.moves = each(library, threads, &indices, |bench, &index| {
+        problem.moves = each(ground, &indices, |bench, &index| {
             let mut moved = BTreeSet::new();
             for from in [&start, &other] {
                 let own = problem.values(bench, from)?;
@@ -705,7 +718,7 @@ impl<'a> Problem<'a> {
     }
 
     /// Whole numbers moved up and down, by four and then by one, the others descending again.
-    fn settle_whole(&self, library: &Library, threads: usize, mut best: Best) -> Result<Best, FitError> {
+    fn settle_whole(&self, ground: Ground<'_>, mut best: Best) -> Result<Best, FitError> {
         let none = BTreeSet::new();
         for (index, one) in self.parameters.iter().enumerate().filter(|(_, one)| one.is_whole()) {
             let mut steps = [4.0, 1.0].into_iter().peekable();
@@ -718,9 +731,7 @@ impl<'a> Problem<'a> {
                         tries.push(self.snapped(&at));
                     }
                 }
-                let found = each(library, threads, &tries, |bench, at| {
-                    self.descend(bench, at.clone(), false, &none)
-                })?;
+                let found = each(ground, &tries, |bench, at| self.descend(bench, at.clone(), false, &none))?;
                 match found.into_iter().min_by(|a, b| a.cost.total_cmp(&b.cost)) {
                     Some(better) if better.cost < best.cost - 1e-6 => best = better,
                     _ => drop(steps.next()),
@@ -769,6 +780,24 @@ impl<'a> Problem<'a> {
         }
         Ok(Best { at, values, cost })
     }
+
+    /// The rounded minimum, and how many of the starts end there.
+    fn minimum(&self, ground: Ground<'_>, seed: u64, starts: usize) -> Result<(Best, usize), FitError> {
+        let none = BTreeSet::new();
+        let seed = Seed::new(seed).child("start");
+        let starts: Vec<Vec<f64>> = (0..starts.max(1) as u64)
+            .map(|index| if index == 0 { self.prior() } else { self.start(seed.index(index)) })
+            .collect();
+        let found = each(ground, &starts, |bench, start| self.descend(bench, start.clone(), true, &none))?;
+        let least = found.iter().map(|best| best.cost).fold(f64::INFINITY, f64::min);
+        // Of starts that end alike the first counts, so that their number does not matter.
+        let kept = found.iter().find(|best| best.cost <= least * (1.0 + 1e-3) + 1e-4).cloned();
+        let kept = kept.ok_or_else(|| FitError::Solver("no start ends anywhere".to_string()))?;
+        let same = |other: &&Best| other.at.iter().zip(&kept.at).all(|(a, b)| (a - b).abs() <= 0.01);
+        let same_minimum = found.iter().filter(same).count();
+        let best = self.settle_whole(ground, kept)?;
+        Ok((self.round(&ground.bench(), &best)?, same_minimum))
+    }
 }
 
 /// Whether a parameter moves any value of a row where the fit stands.
@@ -789,31 +818,17 @@ pub fn fit(
     effort: &Effort,
 ) -> Result<Fitted, FitError> {
     let (readable, through) = readable(rows);
-    let problem = Problem::new(library, readable, specification, effort.threads)?;
-    let none = BTreeSet::new();
-    let seed = Seed::new(specification.seed).child("start");
-    let starts: Vec<Vec<f64>> = (0..effort.starts.max(1) as u64)
-        .map(|index| if index == 0 { problem.prior() } else { problem.start(seed.index(index)) })
-        .collect();
-    let found = each(library, effort.threads, &starts, |bench, start| {
-        problem.descend(bench, start.clone(), true, &none)
-    })?;
-    let least = found.iter().map(|best| best.cost).fold(f64::INFINITY, f64::min);
-    // Of starts that end alike the first counts, so that their number does not matter.
-    let kept = found.iter().find(|best| best.cost <= least * (1.0 + 1e-3) + 1e-4).cloned();
-    let kept = kept.ok_or_else(|| FitError::Solver("no start ends anywhere".to_string()))?;
-    let same = |other: &&Best| other.at.iter().zip(&kept.at).all(|(a, b)| (a - b).abs() <= 0.01);
-    let same_minimum = found.iter().filter(same).count();
-    let best = problem.settle_whole(library, effort.threads, kept)?;
-    let own = Bench::new(library.clone());
-    let rounded = problem.round(&own, &best)?;
+    let ground = Ground { library, overlays: &[], threads: effort.threads };
+    let problem = Problem::new(ground, readable, specification)?;
+    let (rounded, same_minimum) = problem.minimum(ground, specification.seed, effort.starts)?;
+    let own = ground.bench();
 
     let slopes = problem.slopes(&own, &rounded.at, &rounded.values)?;
-    let spans = identify::spans(&problem, library, effort.threads, &rounded, &slopes)?;
+    let spans = identify::spans(&problem, ground, &rounded, &slopes)?;
     let all: Vec<usize> = (0..problem.rows.len()).collect();
     let verdicts = problem.judged(&own, &rounded.at, &all)?;
     let left_out = if effort.leave_one_out {
-        identify::leave_one_out(&problem, library, effort.threads, &rounded, &slopes)?
+        identify::leave_one_out(&problem, ground, &rounded, &slopes)?
     } else {
         vec![LeftOut::NotAsked; problem.rows.len()]
     };
@@ -883,4 +898,38 @@ pub fn fit(
         cost: rounded.cost,
         left_out_median: (!errors.is_empty()).then(|| crate::reproduce::median(errors)),
     })
+}
+
+/// A mechanism that the evidence leaves open, with the parameters that the rows make otherwise under it.
+#[derive(Clone, Debug)]
+pub struct Refitted {
+    /// The overlay that holds it.
+    pub overlay: String,
+    /// Each with its value there.
+    pub differs: Vec<(FittedParameter, f64)>,
+}
+
+/// The parameters of a fit, fitted to the same rows under each variant of an open mechanism. One that comes out otherwise is
+/// to be multiplied by the variant's overlay, under which it then comes out alike: so every variant is compared with the base
+/// at the best that the rows leave to either.
+///
+/// # Errors
+/// As [`fit`].
+pub fn under_variants(
+    library: &Library,
+    rows: &[Row],
+    specification: &Specification,
+    (fitted, effort): (&Fitted, &Effort),
+) -> Result<Vec<Refitted>, FitError> {
+    let refitted = |overlay: String| {
+        let overlays = [overlay];
+        let ground = Ground { library, overlays: &overlays, threads: effort.threads };
+        let problem = Problem::new(ground, readable(rows).0, specification)?;
+        let (rounded, _) = problem.minimum(ground, specification.seed, effort.starts)?;
+        let both = fitted.parameters.iter().cloned().zip(problem.base(&rounded.at));
+        let differs = both.filter(|(one, value)| one.value != *value).collect();
+        let [overlay] = overlays;
+        Ok(Refitted { overlay, differs })
+    };
+    open_mechanisms(library, &[])?.into_iter().map(refitted).collect()
 }

@@ -2,9 +2,10 @@
 //! row that is left out.
 
 use crate::bench::Bench;
-use crate::fit::{Best, FitError, Gauge, LeftOut, Problem, Slopes, Values, are_alike, each, is_moved};
+use crate::fit::{
+    Best, FitError, Gauge, Ground, LeftOut, Problem, Slopes, Values, are_alike, each, is_moved,
+};
 use offpath_capacity::quadratic::{Limit, minimise};
-use offpath_profile::Library;
 use std::collections::BTreeSet;
 
 /// What the rows leave of a parameter, as shares of its bounds.
@@ -95,8 +96,7 @@ fn failed() -> FitError {
 /// The intervals of every parameter around a fitted point: moving alone, and with the others free.
 pub(crate) fn spans(
     problem: &Problem<'_>,
-    library: &Library,
-    threads: usize,
+    ground: Ground<'_>,
     best: &Best,
     slopes: &Slopes,
 ) -> Result<Vec<(Span, Span)>, FitError> {
@@ -104,7 +104,7 @@ pub(crate) fn spans(
     let polytope = Polytope::new(problem, best, slopes, &none);
     let count = problem.parameters.len();
     let ends: Vec<(usize, f64)> = (0..count).flat_map(|index| [(index, -1.0), (index, 1.0)]).collect();
-    let found = each(library, threads, &ends, |bench, &(index, sign)| {
+    let found = each(ground, &ends, |bench, &(index, sign)| {
         let alone = end_alone(problem, bench, best, index, sign)?;
         Ok((alone, end(problem, bench, best, &polytope, index, sign)?))
     })?;
@@ -250,15 +250,14 @@ const WIDE: f64 = 0.1;
 /// the others predict it.
 pub(crate) fn leave_one_out(
     problem: &Problem<'_>,
-    library: &Library,
-    threads: usize,
+    ground: Ground<'_>,
     best: &Best,
     slopes: &Slopes,
 ) -> Result<Vec<LeftOut>, FitError> {
     let whole = widths(problem, best, slopes, &BTreeSet::new())?;
     let rows: Vec<usize> = (0..problem.rows.len()).collect();
     let values = problem.base(&best.at);
-    each(library, threads, &rows, |bench, &row| {
+    each(ground, &rows, |bench, &row| {
         if !(0..problem.parameters.len()).any(|index| is_moved(slopes, index, row)) {
             return Ok(LeftOut::Taken);
         }

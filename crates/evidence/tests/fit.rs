@@ -1,6 +1,6 @@
 //! The fit of the shipped rows gives the shipped profiles, and reads nothing else.
 
-use offpath_evidence::fit::{Effort, LeftOut, fit, readable};
+use offpath_evidence::fit::{Effort, LeftOut, fit, readable, under_variants};
 use offpath_evidence::{Claim, RowRole, free_parameters, shipped, write};
 use offpath_profile::{Category, Library};
 use std::collections::BTreeSet;
@@ -135,6 +135,34 @@ fn the_fit_gives_the_shipped_profiles_byte_for_byte() {
         "the rows that no parameter reaches"
     );
     assert!(fitted.rows.iter().all(|row| row.left_out == LeftOut::NotAsked));
+
+    // A variant is compared with the base at the numbers that the rows leave it: the same, or its overlay multiplies them.
+    let refitted =
+        under_variants(&library, &rows, &specification, (&fitted, &effort)).expect("there is a fit");
+    let overlays: Vec<&str> = refitted.iter().map(|one| one.overlay.as_str()).collect();
+    assert_eq!(overlays, ["one-pool"], "the mechanisms that the card leaves open");
+    for one in &refitted {
+        assert!(one.differs.is_empty(), "{} lets the fit find {:?}", one.overlay, one.differs);
+    }
+}
+
+/// A variant that touches a number of the fit is told to differ, by as much as its overlay leaves undone.
+#[test]
+fn a_variant_that_was_not_fitted_again_is_found() {
+    let mut library = Library::builtin();
+    let half = "[overlay]\nname = \"one-pool\"\ndescription = \"half of the rate\"\n[set]\n\"dma.total_rate\" = { times = 0.5 }\n";
+    library.insert(Category::Overlay, "one-pool", half);
+    let rows = shipped().expect("the rows are accepted");
+    let mut specification = free_parameters().expect("the specification is accepted");
+    specification.parameters.retain(|one| one.place.key == "dma.total_rate");
+    specification.weights.clear();
+    let effort = Effort { threads: 2, starts: 1, leave_one_out: false };
+    let fitted = fit(&library, &rows, &specification, &effort).expect("there is a fit");
+    let refitted =
+        under_variants(&library, &rows, &specification, (&fitted, &effort)).expect("there is a fit");
+    let [one] = &refitted[..] else { panic!("the card leaves one mechanism open: {refitted:?}") };
+    let [(parameter, value)] = &one.differs[..] else { panic!("its rate is half of what it was: {one:?}") };
+    assert!(*value > 1.5 * parameter.value, "{value} in place of {}", parameter.value);
 }
 
 #[test]
