@@ -7,7 +7,7 @@ use generated::{Draw, system};
 use offpath_quantity::{Bytes, Time};
 use offpath_route::{
     AddressSpread, POSTED_CREDIT, PathOperation, Posting, Reader, Route, Router, StationId, StationKind,
-    VERBS, Verb,
+    VERBS, Verb, Visit,
 };
 use offpath_twin::{Arrivals, EventEngine, Load, LoadObservation, Occurrence, Seed, Snapshot, Tag, run};
 use std::sync::Arc;
@@ -150,10 +150,21 @@ fn saturating(
     let gathered = if more > 0.02 { 1.0 / more } else { 0.0 };
     let warm_up = 2.0 + (2.0 + gathered) / share;
     let in_flight = in_flight.ceil() as u32;
+    // What is posted is over before its station has served it, until that is so far behind that it holds back.
+    let is_posted = |visit: &Visit| match visit {
+        Visit::Serve { station: of, detached, .. } => *detached && *of == station,
+        _ => false,
+    };
+    let behind = match route.visits.iter().any(is_posted) {
+        true => POSTED_CREDIT.scaled(1.0 + gathered),
+        false => Time::ZERO,
+    };
     let load = Load {
         mix: vec![(Arc::new(route.clone()), 1.0)],
         arrivals: Arrivals::Closed { in_flight },
-        warm_up: Time::from_ps((warm_up * f64::from(in_flight) / capacity * 1e12) as u64) + latency.times(2),
+        warm_up: Time::from_ps((warm_up * f64::from(in_flight) / capacity * 1e12) as u64)
+            + latency.times(2)
+            + behind,
         window: Time::from_ps((operations / capacity * 1e12) as u64),
         seed: Seed::new(7),
         faults: None,
