@@ -637,7 +637,7 @@ const HIGH: f64 = 2.0;
 
 /// One READ or WRITE on each of two paths from a client, planned by adding up.
 fn two_ways(system: &offpath_profile::System, draw: &mut Draw) -> Option<(String, Plan)> {
-    let router = Arc::new(Router::new(system).expect("it has routes"));
+    let router = Arc::new(Router::new(system).ok()?);
     let own: Vec<Path> =
         router.paths().into_iter().filter(|path| path.requester.starts_with("client")).collect();
     let mut text = "[design]\nname = \"two\"\ndevice = \"generated\"\nobjective = \"most-throughput\"\n\
@@ -671,9 +671,9 @@ fn a_guess_lowers_what_it_moves_on_generated_profiles() {
     for seed in first..first + count.div_ceil(8).max(6) {
         let of = |takes: &dyn Fn(&str) -> bool, at: Option<f64>| {
             let (system, mut draw) = edited("guesses", seed, &|text| known_otherwise(text, takes, at));
-            two_ways(&system, &mut draw).expect("it is in order")
+            two_ways(&system, &mut draw)
         };
-        let (text, guesses) = of(&|_| true, None);
+        let (text, guesses) = of(&|_| true, None).expect("it is in order");
         for one in &guesses.alternatives {
             assert_eq!(
                 one.basis,
@@ -683,7 +683,7 @@ fn a_guess_lowers_what_it_moves_on_generated_profiles() {
                 one.rests_on
             );
         }
-        let (_, known) = of(&|_| false, None);
+        let (_, known) = of(&|_| false, None).expect("it is in order");
         let mut draw = Draw::of(Seed::new(seed).child("guess"));
         let keys = [
             "nic.port_rate",
@@ -699,8 +699,9 @@ fn a_guess_lowers_what_it_moves_on_generated_profiles() {
         ];
         let key = draw.one_of(&keys);
         let takes = |name: &str| name == key;
-        let (_, guessed) = of(&takes, None);
-        let ends = [of(&takes, Some(LOW)).1, of(&takes, Some(HIGH)).1];
+        let (_, guessed) = of(&takes, None).expect("it is in order");
+        // At an end that the system refuses, as fewer slots than are reserved, the planner looks nearer to the value.
+        let ends: Vec<Plan> = [LOW, HIGH].iter().filter_map(|at| Some(of(&takes, Some(*at))?.1)).collect();
         for (index, (before, after)) in known.alternatives.iter().zip(&guessed.alternatives).enumerate() {
             let moved = |end: &Plan| (end.alternatives[index].rate.value / before.rate.value - 1.0).abs();
             let moves = ends.iter().map(moved).fold(0.0, f64::max);
@@ -711,7 +712,7 @@ fn a_guess_lowers_what_it_moves_on_generated_profiles() {
             if moves > 0.02 {
                 lowered += 1;
                 assert!(after.basis >= Basis::Weak, "{told}");
-            } else if moves < 0.001 {
+            } else if moves < 0.001 && ends.len() == 2 {
                 untouched += 1;
                 assert_eq!(after.basis, before.basis, "{told}");
             }

@@ -189,8 +189,20 @@ impl PlanAnswer {
         if !self.variants.is_empty() {
             text += self.without_tails();
         }
-        if let Some(MissedAnswer { row: first, .. }) = self.missed_rows.first() {
-            let each: Vec<String> = self.missed_rows.iter().map(MissedAnswer::text).collect();
+        text += &format!("not modelled: {}\n", self.not_modelled.join(", "));
+        text += &format!("next: {}\n", self.next_measurement);
+        text
+    }
+
+    /// What was measured of these steps and is planned otherwise; it stands at the answer, since whoever reads on knows that the
+    /// answer may be wrong.
+    pub(super) fn measured_otherwise(&self) -> String {
+        let mut text = String::new();
+        // What says most comes first: a rate beside the planned one.
+        let mut missed: Vec<&MissedAnswer> = self.missed_rows.iter().collect();
+        missed.sort_by_key(|one| one.planned_mreq_per_s.is_none());
+        if let Some(MissedAnswer { row: first, .. }) = missed.first() {
+            let each: Vec<String> = missed.iter().map(|one| one.text()).collect();
             let designs: BTreeSet<String> =
                 self.missed_rows.iter().map(|one| format!("`{}`", one.design)).collect();
             let about = match self.missed_rows.iter().all(|one| one.as_shipped) {
@@ -201,7 +213,7 @@ impl PlanAnswer {
                 ),
             };
             text += &format!(
-                "misses: {}, {about}; `offpath explain {first}` says by how much\n",
+                "measured otherwise: {}, {about}; `offpath explain {first}` says by how much\n",
                 each.join(", ")
             );
         }
@@ -209,8 +221,6 @@ impl PlanAnswer {
             let each: Vec<String> = self.reversed_orders.iter().map(ReversedOrderAnswer::text).collect();
             text += &format!("order: measured the other way round than planned here: {}\n", each.join("; "));
         }
-        text += &format!("not modelled: {}\n", self.not_modelled.join(", "));
-        text += &format!("next: {}\n", self.next_measurement);
         text
     }
 

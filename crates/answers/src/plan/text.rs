@@ -437,7 +437,7 @@ impl PlanAnswer {
                 );
             }
         }
-        text
+        text + &self.measured_otherwise()
     }
 
     /// Which number makes the mix the user's estimate, and what such numbers decide of it; nothing where it is none.
