@@ -176,13 +176,8 @@ impl Form {
         match objective {
             MixObjective::Throughput if self.names.len() == 1 => self.along(&ones),
             MixObjective::Throughput => self.best(&self.weights, 1.0, None),
-            MixObjective::ThroughputAtLoad { load } => {
-                self.best(&self.weights, 1.0, Some(self.check_load(*load)?))
-            }
-            MixObjective::LeastCost { cost, load } => {
-                let costs = self.costs(cost)?;
-                self.best(&costs, -1.0, Some(self.check_load(*load)?))
-            }
+            MixObjective::ThroughputAtLoad { load } => self.best_at_load(&self.weights, 1.0, *load),
+            MixObjective::LeastCost { cost, load } => self.best_at_load(&self.costs(cost)?, -1.0, *load),
             MixObjective::Shares(shares) => self.along(&self.direction(shares)?),
             MixObjective::Greedy(order) => self.greedy(order),
         }
@@ -352,9 +347,19 @@ impl Form {
         Ok(self.solution(&rates, &self.weights, true, None, prices))
     }
 
+    /// [`Form::best`] of the mixes at a load. Whether the load is too high is asked only where no mix is found: most are.
+    fn best_at_load(&self, values: &[f64], sign: f64, load: f64) -> Result<Solution, CapacityError> {
+        require(load.is_finite() && load > 0.0, || "the load".to_owned(), load, "a finite number above 0")?;
+        match self.best(values, sign, Some(load)) {
+            Err(CapacityError::Infeasible { .. } | CapacityError::NotConverged { .. }) => {
+                self.best(values, sign, Some(self.check_load(load)?))
+            }
+            found => found,
+        }
+    }
+
     /// The load, lowered to the greatest that a mix carries where only rounding divides them.
     fn check_load(&self, load: f64) -> Result<f64, CapacityError> {
-        require(load.is_finite() && load > 0.0, || "the load".to_owned(), load, "a finite number above 0")?;
         let ones = vec![1.0; self.names.len()];
         match self.best(&ones, 1.0, None) {
             Err(CapacityError::Unbounded { .. }) => Ok(load),
