@@ -7,7 +7,7 @@ use offpath_learn::{
 };
 use offpath_logs::{LatencySpan, TrafficDirections};
 use offpath_plan::known::{BoundedFigure, KnownFigure, PayloadBound, known_figures};
-use offpath_plan::residual::FigureKind;
+use offpath_plan::residual::{FigureKind, PastErrors};
 use offpath_plan::sample::DRAWS;
 use offpath_profile::System;
 use offpath_quantity::{Bytes, Time};
@@ -136,6 +136,12 @@ pub struct ToolRowAnswer {
     pub basis: &'static str,
     /// The ranged number that moves it most; null where none does.
     pub most_moved_by: Option<String>,
+    /// The cards whose past predictions the interval is widened by: this one alone where half or more of what the row rests on
+    /// was measured on it, and its calibration left errors of such figures.
+    pub errors_learnt_on: Vec<String>,
+    /// Of how many points the card's own errors are, where these are meant.
+    #[serde(skip)]
+    pub own_errors: Option<u64>,
     /// What bounds the rate alone, the lowest first; empty where latency is measured.
     pub ceilings: Vec<ToolCeilingAnswer>,
 }
@@ -282,10 +288,12 @@ pub fn tool(request: &ToolRequest) -> Result<ToolAnswer, Failure> {
     refuse_lists(program, &runs[0])?;
     let expected: Vec<Expected> =
         runs.iter().map(|run| bench.expect(run)).collect::<Result<_, _>>().map_err(refused)?;
-    let known = known(&bench, &request.path, &runs)?;
+    let router = Router::new(bench.system())?;
+    let known = known(&bench, &router, &request.path, &runs)?;
     let span = is_latency.then_some(expected[0].span);
     let rows = runs.iter().zip(&expected).zip(&known);
-    let rows = rows.map(|((run, expected), known)| ToolRowAnswer::of(run, expected, known)).collect();
+    let rows = rows.map(|((run, expected), known)| ToolRowAnswer::of(run, expected, known, &system.device));
+    let rows = rows.collect();
     let first = &runs[0];
     let reads = system.endpoint(&bench.path().requester)?.0.nic.outstanding_reads;
     Ok(ToolAnswer {
@@ -339,8 +347,12 @@ fn refuse_lists(program: &ToolProgram, run: &ToolRun) -> Result<(), Failure> {
 }
 
 /// How well what runs print is known: rates of messages, or seconds.
-fn known(bench: &ToolBench, path: &str, runs: &[ToolRun]) -> Result<Vec<KnownFigure>, Failure> {
-    let router = Router::new(bench.system())?;
+fn known<'r>(
+    bench: &ToolBench,
+    router: &'r Router,
+    path: &str,
+    runs: &[ToolRun],
+) -> Result<Vec<KnownFigure<'r>>, Failure> {
     let kind = runs.first().map_or(RunKind::Latency, |run| run.kind);
     let back = Path {
         requester: bench.path().responder.clone(),
@@ -355,7 +367,7 @@ fn known(bench: &ToolBench, path: &str, runs: &[ToolRun]) -> Result<Vec<KnownFig
             operations.push(PathOperation::new(run.verb, back.clone(), run.payload));
         }
         has_evidence &= router.route(&operations[0])?.is_published;
-        bounds.push((PayloadBound::new(&router, &operations)?, operations.len() as f64));
+        bounds.push((PayloadBound::new(router, &operations)?, operations.len() as f64));
     }
     let figures = |system: &System| -> Option<Vec<BoundedFigure>> {
         let bench = ToolBench::new(system, path).ok()?;
@@ -378,12 +390,12 @@ fn known(bench: &ToolBench, path: &str, runs: &[ToolRun]) -> Result<Vec<KnownFig
         RunKind::Bandwidth => FigureKind::Throughput,
         RunKind::Latency => FigureKind::Latency,
     };
-    let known = known_figures(&router, errors, has_evidence, Seed::new(SEED), figures);
+    let known = known_figures(router, errors, has_evidence, Seed::new(SEED), figures);
     Ok(known.expect("the same runs were expected of the system before"))
 }
 
 impl ToolRowAnswer {
-    fn of(run: &ToolRun, expected: &Expected, known: &KnownFigure) -> ToolRowAnswer {
+    fn of(run: &ToolRun, expected: &Expected, known: &KnownFigure<'_>, device: &str) -> ToolRowAnswer {
         let is_bandwidth = expected.kind == RunKind::Bandwidth;
         let iterations = match run.length {
             Some(RunLength::Iterations(all)) => all,
@@ -416,6 +428,11 @@ impl ToolRowAnswer {
             latency_high_80_ns: of_time(high),
             basis: known.basis.name(),
             most_moved_by: known.most_moved_by.clone(),
+            errors_learnt_on: known.errors.cards(device),
+            own_errors: match known.errors {
+                PastErrors::OfThisCard(own) => Some(own.points),
+                PastErrors::Of(_) => None,
+            },
             ceilings: if is_bandwidth { expected.ceilings.iter().map(ceiling).collect() } else { Vec::new() },
         }
     }
@@ -524,8 +541,22 @@ impl ToolAnswer {
             ]
         });
         text += &screen.table(&["payload", unit, "80% interval", "basis", "most moved by"], rows.collect());
-        if let Some(said) = self.system.widened_by_others() {
-            text += &format!("Intervals: {said}.\n");
+        let own: Vec<u64> = self.rows.iter().filter_map(|row| row.own_errors).collect();
+        let (count, all) = (own.len(), self.rows.len());
+        if let Some(points) = own.first() {
+            let rows = if count == all {
+                "all rows rest".to_string()
+            } else {
+                format!("{count} of {all} rows rest")
+            };
+            text += &format!(
+                "Intervals: {rows} for half or more on what was measured here, and are widened by what predictions of {points} points of \
+                 this card's own logs were wrong by that were not fitted.\n",
+            );
+        }
+        if let Some(said) = self.system.widened_by_others().filter(|_| count < all) {
+            let others = if count > 0 { "The other rows: " } else { "Intervals: " };
+            text += &format!("{others}{said}.\n");
         }
         if self.interval_draws < DRAWS {
             text += &format!(

@@ -8,7 +8,7 @@ use crate::expect::{ExpectError, ToolBench};
 use crate::points::{HoldOut, MeasuredPoint, held_out, holds_nothing};
 use crate::posting::{KnownLoops, followed_requests};
 use crate::run::{MeasuredRun, RunKind, RunLength, ToolProgram, ToolRun};
-use offpath_profile::{Number, System};
+use offpath_profile::{LearntErrors, Number, System};
 use offpath_quantity::{Bytes, Quantity};
 use offpath_route::Verb;
 use std::cell::RefCell;
@@ -276,6 +276,9 @@ pub struct Calibration {
     pub covered: usize,
     /// Runs of a device's DMA of what caches hold against the same of what they do not; none where no log has both.
     pub warm_against_cold: Directions,
+    /// What a prediction of a run that is fitted nowhere is off by beyond what the numbers leave open, for each kind of figure
+    /// of which the fitted points tell: no held-out point is in it.
+    pub learnt_errors: Vec<LearntErrors>,
 }
 
 /// A number that may be moved.
@@ -619,6 +622,10 @@ pub fn calibrate(request: &CalibrationRequest<'_>) -> Result<Calibration, Calibr
         line: summary(&is_held, &|one| Some(one.line)),
         left_out: summary(&is_fitted, &|one| one.left_out),
         left_out_clusters: summary(&is_fitted, &|one| left_out_clusters[one.point]),
+        learnt_errors: [RunKind::Bandwidth, RunKind::Latency]
+            .into_iter()
+            .filter_map(|kind| learnt_errors(kind, points, &clusters, (&left_out, &left_out_clusters)))
+            .collect(),
         repeated: repeated(points, &places),
         warm_against_cold: warm_against_cold(points, &answer),
         covered: covered.count(),
@@ -679,7 +686,7 @@ impl Scatter {
             others: quantile(&all, 0.8).max(quantile(&of_clusters, 0.8) * few),
             own: errors
                 .into_iter()
-                .map(|(series, errors)| (series, next_within_80(&errors).unwrap_or(quantile(&all, 0.8))))
+                .map(|(series, errors)| (series, next_within(0.8, &errors).unwrap_or(quantile(&all, 0.8))))
                 .collect(),
         }
     }
@@ -691,13 +698,56 @@ impl Scatter {
     }
 }
 
-/// What the next error is within with a chance of 80%, where it may take any place among these with the same chance;
-/// nothing where these are too few to say.
-fn next_within_80(errors: &[f64]) -> Option<f64> {
+/// What the next error is within with a chance, where it may take any place among these with the same chance; nothing where
+/// these are too few to say.
+fn next_within(chance: f64, errors: &[f64]) -> Option<f64> {
     let mut sorted = errors.to_vec();
     sorted.sort_by(f64::total_cmp);
-    let place = (0.8 * (sorted.len() + 1) as f64).ceil() as usize;
+    let place = (chance * (sorted.len() + 1) as f64).ceil() as usize;
     sorted.get(place.checked_sub(1)?).copied()
+}
+
+/// Errors of a kind of figure that have to be there before they speak for it.
+const FEWEST: usize = 8;
+
+/// What predictions of a kind of figure are off by where neither their own run nor their own cluster was fitted, whichever
+/// reaches farther; nothing where one cluster alone has such figures, since of another one it says nothing.
+fn learnt_errors(
+    kind: RunKind,
+    points: &[MeasuredPoint],
+    clusters: &[usize],
+    (left_out, left_out_clusters): (&[Option<f64>], &[Option<f64>]),
+) -> Option<LearntErrors> {
+    let own = (0..points.len()).filter(|index| points[*index].run.kind() == kind);
+    let errors = |left_out: &[Option<f64>]| -> Vec<f64> {
+        let error = |index: usize| Some((left_out[index]? / points[index].measured).ln().abs());
+        own.clone().filter_map(error).collect()
+    };
+    let (of_runs, of_clusters) = (errors(left_out), errors(left_out_clusters));
+    let told = own.clone().filter(|index| left_out_clusters[*index].is_some());
+    let told: BTreeSet<usize> = told.map(|index| clusters[index]).collect();
+    if told.len() < 2 || of_runs.len().min(of_clusters.len()) < FEWEST {
+        return None;
+    }
+    // What the fit without a cluster is off by itself is in its error, so that a new one adds nothing to what few tell.
+    let few = student(0, told.len());
+    let greatest = |errors: &[f64]| errors.iter().copied().fold(0.0, f64::max);
+    let within = |chance: f64| {
+        let of = |errors: &[f64]| next_within(chance, errors).unwrap_or_else(|| greatest(errors));
+        of(&of_runs).max(few * of(&of_clusters))
+    };
+    let figure = match kind {
+        RunKind::Bandwidth => "throughput",
+        RunKind::Latency => "latency",
+    };
+    Some(LearntErrors {
+        figure: figure.to_string(),
+        points: of_clusters.len() as u64,
+        half_within: within(0.5),
+        eight_of_ten_within: within(0.8),
+        nine_of_ten_within: within(0.9),
+        all_within: within(1.0),
+    })
 }
 
 /// The numbers that a search may move.
@@ -1549,10 +1599,10 @@ mod tests {
     /// Of four errors the next is within the greatest with a chance of four in five, and of three nothing is said.
     #[test]
     fn few_errors_say_what_the_next_is_within() {
-        assert_eq!(next_within_80(&[0.3, 0.1, 0.2]), None);
-        assert_eq!(next_within_80(&[0.3, 0.1, 0.4, 0.2]), Some(0.4));
+        assert_eq!(next_within(0.8, &[0.3, 0.1, 0.2]), None);
+        assert_eq!(next_within(0.8, &[0.3, 0.1, 0.4, 0.2]), Some(0.4));
         let many: Vec<f64> = (1..=19).map(f64::from).collect();
-        assert_eq!(next_within_80(&many), Some(16.0));
+        assert_eq!(next_within(0.8, &many), Some(16.0));
     }
 
     /// The menu has atomics of their one size, and no run that is there already, however long it went.

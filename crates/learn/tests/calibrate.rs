@@ -319,6 +319,29 @@ fn kept_numbers_are_named_with_their_reason() {
     assert!(found.kept.iter().all(|one| !fitted.contains(&one.name.as_str())));
 }
 
+/// The errors that a card keeps are of fitted points that were left out, and reach farther than what the fit leaves of them.
+/// Nothing of what was kept for prediction is in them, and one log says nothing of the next.
+#[test]
+fn errors_of_a_card_are_of_points_that_were_left_out() {
+    let hidden = system(&["host_verbs.post_time=290ns", "client.host_verbs.post_time=290ns"]);
+    let base = system(&[]);
+    let fit = ["client.host_verbs.post_time"];
+    let mut points = measured(&hidden, &runs(&["ib_read_bw", "ib_write_bw"], &[1, 8]), 3);
+    points.retain(|point| point.run.payload() <= Bytes::new(2048));
+    let found = learn(&points, &base, &fit).expect("it can be learnt");
+    let [errors] = &found.learnt_errors[..] else { panic!("{:?}", found.learnt_errors) };
+    assert_eq!((errors.figure.as_str(), errors.points), ("throughput", found.fitted.points as u64));
+    assert!(errors.half_within > found.fitted.median, "{errors:?} {:?}", found.fitted);
+    assert!(errors.nine_of_ten_within > found.fitted.p90, "{errors:?} {:?}", found.fitted);
+    let mut other = points.clone();
+    let held = found.points.iter().filter(|one| one.held_out);
+    held.for_each(|one| other[one.point].measured *= 1.5);
+    let other = learn(&other, &base, &fit).expect("it can be learnt");
+    assert_eq!(other.learnt_errors, found.learnt_errors);
+    let of_one = measured(&hidden, &runs(&["ib_read_bw"], &[8]), 3);
+    assert!(learn(&of_one, &base, &fit).expect("it can be learnt").learnt_errors.is_empty());
+}
+
 /// An outlier of one log moves nothing far.
 #[test]
 fn outliers_are_weighed_down() {

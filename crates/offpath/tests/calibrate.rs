@@ -3,6 +3,10 @@
 mod common;
 
 use common::{check, json, offpath, schema, wide_answer};
+use offpath::answers::tool::{ToolRequest, tool};
+use offpath_quantity::Bytes;
+use offpath_twin::{Seed, unit};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 use std::path::PathBuf;
@@ -128,6 +132,124 @@ fn what_was_set_is_in_the_card() {
             "{number}"
         );
     }
+}
+
+/// How many held-out points lie in the 80% intervals that `path --as` gives on a card, of how many: of those that the card's own
+/// errors widen, and of all.
+fn covered(found: &serde_json::Value, card: &str) -> [(u32, u32); 2] {
+    // By program, queue pairs and payload.
+    let mut held: BTreeMap<(&str, u64), BTreeMap<Bytes, Vec<f64>>> = BTreeMap::new();
+    for point in found["points"].as_array().expect("a list").iter().filter(|one| one["held_out"] == true) {
+        let of = |key: &str| point[key].as_str().unwrap_or_else(|| panic!("{key}: {point}"));
+        let (_, run) = of("run").split_once(" of ").expect("a payload");
+        let (size, pairs) = run.split_once(", ").unwrap_or_else(|| panic!("{run}"));
+        let pairs = pairs.split(' ').next().and_then(|count| count.parse().ok()).expect("a count");
+        let sizes = held.entry((of("program"), pairs)).or_default();
+        let measured = point["measured"].as_f64().expect("a rate");
+        sizes.entry(size.parse().expect("bytes")).or_default().push(measured);
+    }
+    let mut counts = [(0, 0); 2];
+    for ((program, pairs), sizes) in held {
+        let request = ToolRequest {
+            device: card.to_string(),
+            path: "client-host".to_string(),
+            program: program.to_string(),
+            sizes: sizes.keys().copied().collect(),
+            qps: Some(pairs),
+            cq_moderation: Some(100),
+            outstanding_reads: program.contains("read").then_some(16),
+            iterations: Some(1000),
+            ..ToolRequest::default()
+        };
+        let tool = tool(&request).expect("it is predicted");
+        for (row, measured) in tool.rows.iter().zip(sizes.values()) {
+            let ends = row.operations_low_80_per_s.zip(row.operations_high_80_per_s).expect("an interval");
+            let is_own = row.errors_learnt_on == [tool.system.device.as_str()];
+            for (within, all) in counts.iter_mut().skip(usize::from(!is_own)) {
+                *all += measured.len() as u32;
+                *within += measured.iter().filter(|rate| (ends.0..=ends.1).contains(rate)).count() as u32;
+            }
+        }
+    }
+    counts
+}
+
+/// Of points that were kept from the fit seven to nine of ten lie in the 80% intervals that `path --as` gives by the card's own
+/// errors, where machines and runs differ by what no number stands for.
+#[test]
+fn points_that_were_kept_lie_in_the_intervals_of_the_card() {
+    let hidden = [
+        "--set",
+        "host_verbs.post_time=290ns",
+        "--set",
+        "client.host_verbs.post_time=290ns",
+        "--mtu",
+        "4KiB",
+    ];
+    let truth = ["1", "2", "4", "8"].map(|pairs| {
+        let request = ["path", "connectx7", "--as", "ib_read_bw", "--iters", "1000", "--qps", pairs];
+        let found = json(&[&request[..], &hidden].concat());
+        let of = |row: &serde_json::Value| {
+            (
+                row["payload_bytes"].as_f64().expect("bytes"),
+                row["operations_per_s_mean"].as_f64().expect("a rate"),
+            )
+        };
+        let rows: Vec<(f64, f64)> = found["rows"].as_array().expect("a list").iter().map(of).collect();
+        (pairs, rows)
+    });
+    let (mut within, mut all) = (0, 0);
+    // How machines differ is known of eight of them, so that one card's share says little.
+    for seed in 1..=8 {
+        let folder = folder(&format!("kept-{seed}"));
+        let mut draws = Seed::new(seed).child("machines").generator();
+        let mut bell = |deviation: f64| deviation * 2.0 * (0..3).map(|_| unit(&mut draws) - 0.5).sum::<f64>();
+        let mut logs = Vec::new();
+        for (pairs, rows) in &truth {
+            for machine in 0..4 {
+                let own = bell(0.015);
+                let small = rows.iter().filter(|(bytes, _)| *bytes <= 512.0);
+                let rows = small.map(|(bytes, rate)| (*bytes, rate * (1.0 + own + bell(0.015))));
+                let file = folder.join(format!("{pairs}-{machine}.log"));
+                fs::write(&file, log_of(pairs.parse().expect("a count"), rows)).expect("it can be written");
+                logs.push(file.display().to_string());
+            }
+        }
+        let card = folder.join("mine.toml").display().to_string();
+        let logs: Vec<&str> = logs.iter().map(String::as_str).collect();
+        let options = ["--base", "connectx7", "-o", &card, "--fit", "client.host_verbs.post_time"];
+        let kept = ["--hold-out", "sizes", "--hold-out", "qps=2,8"];
+        let found = learnt(&[&["calibrate"], &logs[..], &options, &kept].concat());
+        assert_eq!(found["card_errors"][0]["figure"], "throughput");
+        let [own, every] = covered(&found, &card);
+        assert_eq!(own, every, "every row rests on what was measured");
+        (within, all) = (within + own.0, all + own.1);
+        let text = wide_answer(&["path", &card, "--as", "ib_read_bw", "--size", "64B"]);
+        assert!(text.contains("all rows rest for half or more on what was measured here"), "{text}");
+    }
+    let share = f64::from(within) / f64::from(all);
+    println!("{within} of {all} lie in their intervals");
+    assert!(all > 700 && (0.7..=0.9).contains(&share), "{within} of {all}");
+}
+
+/// The same of public logs, where they are at hand; docs/calibrate.md has what this prints.
+#[test]
+fn public_points_that_were_kept_lie_in_the_intervals_of_the_card() {
+    let Some(logs) = std::env::var_os("OFFPATH_PERFTEST_LOGS") else {
+        eprintln!("skipped: OFFPATH_PERFTEST_LOGS names no folder of logs");
+        return;
+    };
+    let logs = fs::read_dir(logs).expect("the folder can be read").map(|log| log.expect("an entry").path());
+    let logs = logs.filter(|log| log.extension().is_some_and(|end| end == "log"));
+    let logs: Vec<String> = logs.map(|log| log.display().to_string()).collect();
+    let logs: Vec<&str> = logs.iter().map(String::as_str).collect();
+    let card = folder("public").join("public.toml").display().to_string();
+    let rules = ["--hold-out", "sizes", "--hold-out", "verb=write", "--hold-out", "qps=2,4,16,32"];
+    let found = learnt(&[&["calibrate", "--base", "connectx7", "-o", &card], &rules[..], &logs].concat());
+    let [own, every] = covered(&found, &card);
+    println!("within their intervals: {own:?} by the card's own errors, {every:?} of all");
+    let share = |(within, all): (u32, u32)| f64::from(within) / f64::from(all);
+    assert!((0.7..=0.9).contains(&share(own)) && (0.7..=0.9).contains(&share(every)), "{own:?} {every:?}");
 }
 
 /// Files that say nothing of a machine make no card.

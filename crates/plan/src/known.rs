@@ -2,7 +2,7 @@
 
 use crate::confidence::Ranged;
 use crate::factor::{Factor, factors_of};
-use crate::residual::{FigureKind, Lesson, Widened};
+use crate::residual::{FigureKind, Lesson, PastErrors, Widened};
 use crate::rests::{Basis, MovedFigures, Rest, least_on};
 use crate::sample::{DRAWS, JointSample};
 use crate::side_by_side::side_by_side;
@@ -198,7 +198,7 @@ pub struct BoundedFigure {
 
 /// How well one figure is known.
 #[derive(Clone, Debug)]
-pub struct KnownFigure {
+pub struct KnownFigure<'s> {
     /// The figure with its intervals.
     pub ranged: Ranged,
     /// How well it is known.
@@ -209,20 +209,22 @@ pub struct KnownFigure {
     pub most_moved_by: Option<String>,
     /// How many of the 256 joint draws are a system that has these figures: the intervals are of these alone.
     pub draws: usize,
+    /// Whose errors are in the intervals.
+    pub errors: PastErrors<'s>,
 }
 
-/// How well figures of one kind are known that somebody makes of a system, as [`known`] says it of operations: by the same joint
-/// sample. `figures` has as many of any system, the system's own first; `has_evidence` says whether published numbers were
+/// How well figures of one kind are known that a benchmark prints of a system, as [`known`] says it of operations: by the same
+/// joint sample, widened by the errors of the card's own calibration where it was made of such figures. `figures` has as many of any system, the system's own first; `has_evidence` says whether published numbers were
 /// fitted to what they are of.
 ///
 /// Nothing where `figures` has none of the system as it is.
-pub fn known_figures(
-    router: &Router,
+pub fn known_figures<'s>(
+    router: &'s Router,
     kind: FigureKind,
     has_evidence: bool,
     seed: Seed,
     figures: impl Fn(&System) -> Option<Vec<BoundedFigure>> + Sync,
-) -> Option<Vec<KnownFigure>> {
+) -> Option<Vec<KnownFigure<'s>>> {
     let point = figures(router.system())?;
     let Looked { moved, draws } = look(router, seed, figures);
     let each = point.iter().enumerate().map(|(index, own)| {
@@ -236,11 +238,10 @@ pub fn known_figures(
             (factor, (high - low).abs())
         });
         let most = spans.filter(|(_, span)| *span > 0.0).max_by(|(_, one), (_, other)| one.total_cmp(other));
+        let errors = PastErrors::of(kind, &rests_on, router.system());
         KnownFigure {
-            ranged: Ranged::of(
-                own.value,
-                &Widened::new(sample, &Lesson::of(&rests_on, [router.system()]).sizes(kind)),
-            ),
+            ranged: Ranged::of(own.value, &errors.widen(kind, sample)),
+            errors,
             basis,
             rests_on,
             most_moved_by: most.and_then(|(factor, _)| names(factor).into_iter().next()),

@@ -11,9 +11,9 @@
 //! errors are no rarer than greater ones (the estimate of Grenander, 1956: the least concave majorant of their
 //! distribution). Then no sample that reaches farther gives a narrower interval (the inequality of Anderson, 1955).
 
-use crate::rests::{Rest, is_measured};
+use crate::rests::{Rest, is_measured, is_measured_here};
 use crate::sample::quantile;
-use offpath_profile::{Provenance, System};
+use offpath_profile::{LearntErrors, Provenance, System};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
@@ -114,6 +114,52 @@ impl Lesson {
     }
 }
 
+/// Whose errors widen what a benchmark prints.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum PastErrors<'s> {
+    /// Those of the card's own calibration, of points that its numbers were not fitted to.
+    OfThisCard(&'s LearntErrors),
+    /// Those of past predictions for other cards, or for those that are fitted to published rows.
+    Of(Lesson),
+}
+
+impl<'s> PastErrors<'s> {
+    /// What speaks for a figure of a system that rests on these numbers. The errors of a calibration are those of numbers that
+    /// were measured: what rests more on others may be wrong by more.
+    pub fn of(figure: FigureKind, rests: &[Rest], system: &'s System) -> PastErrors<'s> {
+        match system.learnt_errors(figure.name()).filter(|_| is_measured_here(rests)) {
+            Some(own) => PastErrors::OfThisCard(own),
+            None => PastErrors::Of(Lesson::of(rests, [system])),
+        }
+    }
+
+    /// The cards that they are of; `device` is the card that they widen.
+    pub fn cards(self, device: &str) -> Vec<String> {
+        match self {
+            PastErrors::OfThisCard(_) => vec![device.to_string()],
+            PastErrors::Of(lesson) => lesson.cards().into_iter().map(str::to_string).collect(),
+        }
+    }
+
+    /// A sample of figures of a kind that is moved by them.
+    pub(crate) fn widen(self, figure: FigureKind, sample: Vec<(f64, f64)>) -> Widened {
+        match self {
+            PastErrors::Of(lesson) => Widened::new(sample, &lesson.sizes(figure)),
+            PastErrors::OfThisCard(own) => {
+                let LearntErrors { half_within, eight_of_ten_within, nine_of_ten_within, all_within, .. } =
+                    *own;
+                let within = [
+                    (half_within, 0.5),
+                    (eight_of_ten_within, 0.8),
+                    (nine_of_ten_within, 0.9),
+                    (all_within, 1.0),
+                ];
+                Widened::within(sample, within.into_iter())
+            }
+        }
+    }
+}
+
 /// Errors of one kind that have to be there before they speak for it alone; with fewer, those of all kinds
 /// stand in for them.
 pub const FEWEST: usize = 8;
@@ -158,13 +204,21 @@ pub struct Widened {
 
 impl Widened {
     /// `sample` moved by errors of the sorted `sizes`.
-    pub fn new(mut sample: Vec<(f64, f64)>, sizes: &[f64]) -> Widened {
-        sample.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let mut errors = if sizes.is_empty() { Vec::new() } else { vec![(0.0f64, 0.0f64)] };
+    pub fn new(sample: Vec<(f64, f64)>, sizes: &[f64]) -> Widened {
         // Each error stands at the lower end of its share: one that lies between two that were seen counts as the greater.
         let share = |count: usize| count as f64 / sizes.len() as f64;
         let seen = sizes.iter().enumerate().map(|(count, size)| (*size, share(count)));
-        for corner in seen.chain(sizes.last().map(|largest| (*largest, 1.0))) {
+        Widened::within(sample, seen.chain(sizes.last().map(|largest| (*largest, 1.0))))
+    }
+
+    /// `sample` moved by errors that are within each size with a share.
+    fn within(mut sample: Vec<(f64, f64)>, shares: impl Iterator<Item = (f64, f64)>) -> Widened {
+        sample.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut errors: Vec<(f64, f64)> = Vec::new();
+        for corner in shares {
+            if errors.is_empty() {
+                errors.push((0.0, 0.0));
+            }
             while let [.., before, last] = errors[..] {
                 let last_is_below = (last.1 - before.1) * (corner.0 - before.0)
                     <= (corner.1 - before.1) * (last.0 - before.0);
@@ -255,6 +309,46 @@ mod tests {
         };
         assert_eq!(of(8), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 8.0]);
         assert_eq!(of(7), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 20.0, 30.0, 30.0]);
+    }
+
+    /// A figure has the errors of its card's own calibration where half of what it rests on was measured there, and they are of
+    /// its kind; a guess keeps the general ones.
+    #[test]
+    fn own_errors_are_those_of_what_was_measured() {
+        let request = offpath_profile::SystemRequest { device: "connectx7", ..Default::default() };
+        let mut system = offpath_profile::Library::builtin().load(&request).expect("the shipped card loads");
+        let own = LearntErrors {
+            figure: "throughput".to_string(),
+            points: 40,
+            half_within: 0.01,
+            eight_of_ten_within: 0.03,
+            nine_of_ten_within: 0.05,
+            all_within: 0.2,
+        };
+        system.learnt_errors.push(own.clone());
+        let rests = |measured_here: f64| {
+            let known =
+                [(Provenance::MeasuredHere, measured_here), (Provenance::CarriedOver, 1.0 - measured_here)];
+            let rest = |(provenance, weight)| Rest {
+                number: "nic.pass_time".to_string(),
+                origin: crate::factor::Origin::Profile(provenance),
+                elasticity: weight,
+                weight,
+                moves: 0.0,
+                drawn: crate::sample::Drawn::Interval,
+                own_evidence: false,
+            };
+            known.map(rest)
+        };
+        let of = |figure, measured_here: f64| PastErrors::of(figure, &rests(measured_here), &system);
+        assert_eq!(of(FigureKind::Throughput, 0.5), PastErrors::OfThisCard(&own));
+        assert_eq!(of(FigureKind::Throughput, 0.49), PastErrors::Of(Lesson::OfGuessedCards));
+        assert_eq!(of(FigureKind::Latency, 0.9), PastErrors::Of(Lesson::OfFittedCards));
+        let sample = || vec![(10.0, FREE)];
+        let wide = of(FigureKind::Throughput, 0.5).widen(FigureKind::Throughput, sample());
+        assert!((wide.quantile(0.9) / 10.0 - 0.03f64.exp()).abs() < 1e-9, "{}", wide.quantile(0.9));
+        let guessed = of(FigureKind::Throughput, 0.49).widen(FigureKind::Throughput, sample());
+        assert!(guessed.quantile(0.9) > 2.0 * wide.quantile(0.9));
     }
 
     const FREE: f64 = f64::INFINITY;

@@ -347,6 +347,12 @@ pub(crate) fn is_measured(rests: &[Rest]) -> bool {
     measured > GUESSED * total(of_card().map(|rest| rest.weight))
 }
 
+/// Whether half or more of what a figure rests on was measured of this very system.
+pub(crate) fn is_measured_here(rests: &[Rest]) -> bool {
+    let is_here = |rest: &&Rest| rest.origin == Origin::Profile(Provenance::MeasuredHere);
+    total(rests.iter().filter(is_here).map(|rest| rest.weight)) >= GUESSED
+}
+
 /// By how much of itself a tenth more of every guess at once moves a figure, at most.
 pub fn moved_by_guesses(rests: &[Rest]) -> f64 {
     total(rests.iter().filter(|rest| rest.origin.is_guess()).map(|rest| rest.elasticity)) / 10.0

@@ -4,9 +4,9 @@ use crate::document::{Document, Table, Words};
 use crate::error::{Place, ProfileError, Source, list, suggestion};
 use crate::schema::{Blank, Component, Kind};
 use crate::{
-    Cache, Category, Endpoint, Engine, EngineWork, LargeTransferLimit, Library, Link, Machine, Memory,
-    Network, Nic, Number, PacketCosts, Pcie, Problem, Processor, Reach, Switch, System, VerbCosts, WorkSpeed,
-    work,
+    Cache, Category, Endpoint, Engine, EngineWork, LargeTransferLimit, LearntErrors, Library, Link, Machine,
+    Memory, Network, Nic, Number, PacketCosts, Pcie, Problem, Processor, Reach, Switch, System, VerbCosts,
+    WorkSpeed, work,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -71,7 +71,17 @@ pub(crate) fn assemble(
         variants: Vec::new(),
         overlays: Vec::new(),
         scales: Vec::new(),
+        learnt_errors: Vec::new(),
     };
+    // They were measured of this device where its own file has it stand.
+    if Arc::ptr_eq(&device.source, &testbed.source) {
+        for table in testbed.tables.iter().filter(|table| table.kind == Kind::Errors) {
+            let mut errors = LearntErrors { figure: table.words("figure").values.concat(), ..Blank::blank() };
+            // They are no numbers of the system: nothing that is predicted moves with them.
+            fill(&mut errors, &table.name, table, &mut BTreeMap::new());
+            system.learnt_errors.push(errors);
+        }
+    }
     let roles: Vec<&str> = machines.iter().map(|table| table.name.as_str()).collect();
     fill(&mut system.network, "network", network_table, &mut system.numbers);
     for table in machines {
@@ -145,7 +155,7 @@ impl Plan<'_> {
             .iter()
             .chain(&self.host.tables)
             .chain(self.fitted.iter().copied())
-            .filter(|t| !matches!(t.kind, Kind::Machine | Kind::Network))
+            .filter(|t| !matches!(t.kind, Kind::Machine | Kind::Network | Kind::Errors))
     }
 
     fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Table> {

@@ -3,7 +3,7 @@
 use crate::error::{Place, ProfileError, Source, list, nearest, suggestion};
 use crate::renamed;
 use crate::schema::{Key, Kind, Word};
-use crate::{Category, Number, Problem, Provenance};
+use crate::{Category, LEARNT_FIGURES, Number, Problem, Provenance};
 use offpath_quantity::{Dimension, Quantity};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -83,10 +83,14 @@ impl Category {
     /// The kinds of component tables that belong to it.
     pub(crate) fn holds(self, kind: Kind) -> bool {
         match self {
-            Category::Device => !matches!(kind, Kind::Machine | Kind::Network),
-            Category::Host => !matches!(kind, Kind::Machine | Kind::Network | Kind::Nic | Kind::Port),
+            Category::Device => !matches!(kind, Kind::Machine | Kind::Network | Kind::Errors),
+            Category::Host => {
+                !matches!(kind, Kind::Machine | Kind::Network | Kind::Errors | Kind::Nic | Kind::Port)
+            }
             // An engine of a testbed is fitted into its server, as a drive is.
-            Category::Testbed => matches!(kind, Kind::Machine | Kind::Network | Kind::Engine),
+            Category::Testbed => {
+                matches!(kind, Kind::Machine | Kind::Network | Kind::Engine | Kind::Errors)
+            }
             Category::Overlay => false,
         }
     }
@@ -315,6 +319,7 @@ impl Document {
         mistakes.check()?;
         document.check_headers()?;
         document.check_guesses()?;
+        document.check_errors()?;
         Ok(document)
     }
 
@@ -340,6 +345,59 @@ impl Document {
              each, wide enough that you would bet on it nine times in ten",
             Some((&self.source, span)),
         ))
+    }
+
+    /// What predictions were wrong by was measured of one device in one testbed, each kind of figure once, and no smaller share
+    /// of the errors reaches farther than a greater one.
+    fn check_errors(&self) -> Result<(), ProfileError> {
+        let refuse =
+            |problem, help: String, span| Err(ProfileError::new(problem, help, Some((&self.source, span))));
+        let mut seen: BTreeMap<String, &str> = BTreeMap::new();
+        for table in self.tables.iter().filter(|table| table.kind == Kind::Errors) {
+            let Words { values, span } = table.words("figure");
+            let figure = values.concat();
+            if !LEARNT_FIGURES.contains(&figure.as_str()) {
+                let place = format!("for `figure` of `[{}]`", table.name);
+                let help = suggestion(&figure, LEARNT_FIGURES);
+                return refuse(Problem::Unknown { what: "figure".into(), name: figure, place }, help, span);
+            }
+            if let Some(other) = seen.insert(figure.clone(), &table.name) {
+                let reason = format!("`[{other}]` and `[{}]` both hold errors of {figure}", table.name);
+                let help = "keep the one that was measured last".to_string();
+                return refuse(Problem::Structure { reason }, help, span);
+            }
+            if self.header(Category::Device).is_none() {
+                let reason =
+                    format!("`[{}]` is of no device: the file describes a testbed alone", table.name);
+                let help = "move it to the file that describes the device in its testbed, or leave it out";
+                return refuse(Problem::Structure { reason }, help.into(), table.span.clone());
+            }
+            let span = |key: &str| table.spans.get(key).unwrap_or(&table.span).clone();
+            let guess =
+                table.numbers.iter().find(|(_, number)| number.provenance != Provenance::MeasuredHere);
+            if let Some((key, number)) = guess {
+                let reason =
+                    format!("`{}.{key}` is {}, and errors are measured", table.name, number.provenance);
+                let help = "write `provenance = \"measured-here\"` where they were measured of this device in this testbed, or \
+                            leave the table out"
+                    .to_string();
+                return refuse(Problem::Structure { reason }, help, span(key));
+            }
+            let shares = table.kind.keys().filter(|key| key.dimension == Dimension::Ratio);
+            let shares: Vec<_> =
+                shares.filter_map(|key| Some((key.name, table.numbers.get(key.name)?.value))).collect();
+            for pair in shares.windows(2) {
+                let [(lesser, below), (key, above)] = [pair[0], pair[1]];
+                if above.base() < below.base() {
+                    let (name, value) = (format!("{}.{key}", table.name), above.to_string());
+                    let bound = format!("at least `{lesser}`, which is {below}");
+                    let help =
+                        "a greater share of the errors is within no less: correct one of them".to_string();
+                    return refuse(Problem::OutOfRange { name, value, bound }, help, span(key));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Marks what was measured or fitted for another profile and taken over into this one.
@@ -414,7 +472,8 @@ impl Document {
                         ),
                     },
                     format!(
-                        "the file is {has}: devices and hosts hold components, testbeds hold machines and the network"
+                        "the file is {has}: devices and hosts hold components, testbeds hold machines, the network and \
+                         learnt errors"
                     ),
                     table.span.clone(),
                 );

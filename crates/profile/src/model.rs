@@ -79,7 +79,40 @@ pub struct System {
     /// What the mechanisms in force multiply. The numbers stay those of the profiles, with their intervals and
     /// origins; what the model computes with are the products.
     pub scales: Vec<ScaledNumber>,
+    /// What predictions for the device in this testbed were wrong by where it was measured, a kind of figure each; none where
+    /// the testbed is another one than that of the device's file.
+    pub learnt_errors: Vec<LearntErrors>,
 }
+
+impl System {
+    /// What predictions of figures of a kind were wrong by on this very system.
+    pub fn learnt_errors(&self, figure: &str) -> Option<&LearntErrors> {
+        self.learnt_errors.iter().find(|one| one.figure == figure)
+    }
+}
+
+declared! {
+    /// What a calibration's predictions were wrong by, of points that the numbers behind them were not fitted to: logarithms of predicted over measured, without their signs.
+    pub struct LearntErrors {
+        /// What was predicted: one of [`LEARNT_FIGURES`].
+        figure: String,
+    }
+    numbers {
+        /// How many points were predicted.
+        points: u64 [MANY],
+        /// What the error of one point more is at most with a chance of one in two.
+        half_within: f64 [ERROR],
+        /// The same with a chance of eight in ten.
+        eight_of_ten_within: f64 [ERROR],
+        /// The same with a chance of nine in ten.
+        nine_of_ten_within: f64 [ERROR],
+        /// The greatest error.
+        all_within: f64 [ERROR],
+    }
+}
+
+/// The kinds of figures that a file may hold learnt errors of.
+pub const LEARNT_FIGURES: [&str; 2] = ["throughput", "latency"];
 
 /// A number that the model takes so many times another, as an overlay says.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,8 +2,8 @@
 //! the model that it fills (`model.rs`, by [`declared`]); key, dimension, range and documentation follow from there.
 
 use crate::{
-    Cache, Engine, EngineWork, LargeTransferLimit, Link, Machine, Memory, Network, Nic, OtherWork,
-    PacketCosts, Pcie, Processor, Provenance, Reach, Switch, VerbCosts, WorkSpeed,
+    Cache, Engine, EngineWork, LargeTransferLimit, LearntErrors, Link, Machine, Memory, Network, Nic,
+    OtherWork, PacketCosts, Pcie, Processor, Provenance, Reach, Switch, VerbCosts, WorkSpeed,
 };
 use offpath_quantity::{BitRate, Bytes, Dimension, Frequency, OpRate, Quantity, Time};
 
@@ -29,6 +29,7 @@ pub(crate) enum Kind {
     LargeTransferLimit,
     Machine,
     Network,
+    Errors,
 }
 
 /// The values between which a number makes sense, in base units.
@@ -117,6 +118,7 @@ pub(crate) const SIZE: Range = range(1.0, 1125899906842624.0, "from 1 B to 1024 
 pub(crate) const MANY: Range = range(1.0, 1e6, "from 1 to 1000000");
 pub(crate) const MANY_OR_NONE: Range = range(0.0, 1e6, "from 0 to 1000000");
 pub(crate) const SHARE: Range = range(0.01, 1.0, "from 0.01 to 1");
+pub(crate) const ERROR: Range = range(0.0, 10.0, "from 0 to 10");
 pub(crate) const OUTPUT: Range = range(0.0, 1e6, "from 0 to 1000000");
 pub(crate) const EITHER: Range = range(0.0, 1.0, "`true` or `false`");
 
@@ -140,6 +142,7 @@ impl Kind {
         Kind::LargeTransferLimit,
         Kind::Machine,
         Kind::Network,
+        Kind::Errors,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -162,6 +165,7 @@ impl Kind {
             Kind::LargeTransferLimit => "large-transfer-limit",
             Kind::Machine => "machine",
             Kind::Network => "network",
+            Kind::Errors => "errors",
         }
     }
 
@@ -216,6 +220,7 @@ impl Kind {
             Kind::LargeTransferLimit => &const { [of::<LargeTransferLimit>()] },
             Kind::Machine => &const { [of::<Machine>()] },
             Kind::Network => &const { [of::<Network>()] },
+            Kind::Errors => &const { [of::<LearntErrors>()] },
         }
     }
 
@@ -349,6 +354,9 @@ impl Kind {
                         Word::one("host", "\"NAME\"", "The host profile that it is built from."),
                     ]
                 }
+            }
+            Kind::Errors => {
+                const { &[Word::one("figure", "\"throughput\"", "What was predicted: `throughput` or `latency`.")] }
             }
             Kind::Nic
             | Kind::Port
@@ -692,6 +700,7 @@ mod tests {
                     Kind::LargeTransferLimit => changes(LargeTransferLimit::blank(), key, value),
                     Kind::Machine => changes(Machine::blank(), key, value),
                     Kind::Network => changes(Network::blank(), key, value),
+                    Kind::Errors => changes(LearntErrors::blank(), key, value),
                 };
                 assert!(is_changed, "{}.{} fills no field", kind.name(), key.name);
             }

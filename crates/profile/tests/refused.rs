@@ -54,6 +54,11 @@ const INFLIGHT_SLOTS: &str =
 #[rustfmt::skip]
 const CASES: &[Case] = &[
     // Syntax and shape.
+    testbed("[network]\n", "[own]\nkind = \"errors\"\nfigure = \"latency\"\npoints = { value = 9, source = \"own\", provenance = \"measured-here\" }\n\
+        half_within = { value = 0.1, source = \"own\", provenance = \"measured-here\" }\n\
+        eight_of_ten_within = { value = 0.1, source = \"own\", provenance = \"measured-here\" }\n\
+        nine_of_ten_within = { value = 0.1, source = \"own\", provenance = \"measured-here\" }\n\
+        all_within = { value = 0.1, source = \"own\", provenance = \"measured-here\" }\n[network]\n", "[own]", &["`[own]` is of no device", "leave it out"]),
     device("[hub]", "[hub", "[hub", &["not valid TOML"]),
     device("[hub]\n", "[nic]\n", "[nic]\nkind = \"switch\"", &["not valid TOML", "every key once"]),
     device("[device]\n", "loose = 1\n[device]\n", "loose", &["`loose`", "below a table"]),

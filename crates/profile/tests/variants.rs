@@ -20,6 +20,36 @@ fn hops(system: &System, role: &str, from: &str, to: &str) -> Vec<(String, Direc
         .collect()
 }
 
+/// What predictions for a card were wrong by is known of it where its own file has it stand, and of nothing else.
+#[test]
+fn learnt_errors_are_of_a_device_in_its_testbed() {
+    let mut library = library();
+    let rack = library.source(Category::Testbed, "bluefield3-pair").expect("it ships").to_string();
+    let number =
+        |value: &str| format!("{{ value = {value}, source = \"own logs\", provenance = \"measured-here\" }}");
+    let mut errors = format!("\n[own]\nkind = \"errors\"\nfigure = \"latency\"\npoints = {}\n", number("9"));
+    for key in ["half_within", "eight_of_ten_within", "nine_of_ten_within", "all_within"] {
+        errors += &format!("{key} = {}\n", number("0.25"));
+    }
+    let header = INVENTED.replacen("testbed = \"rack\"\n", "", 1);
+    library.insert(Category::Device, "invented", &format!("{header}\n{rack}{errors}"));
+    let load = |device, testbed| {
+        library.load(&SystemRequest { device, testbed, ..SystemRequest::default() }).expect("it loads")
+    };
+    let system = load("invented", None);
+    let own = system.learnt_errors("latency").expect("the file has them");
+    assert_eq!((own.points, own.half_within, own.all_within), (9, 0.25, 0.25));
+    assert!(system.learnt_errors("throughput").is_none());
+    assert!(system.numbers.keys().all(|name| !name.contains("within")), "they are no numbers to move");
+    assert!(
+        load("invented", Some("bluefield3-pair")).learnt_errors.is_empty(),
+        "elsewhere nothing was measured"
+    );
+    // A card that begins with this one's numbers has none of its errors.
+    let draft = library.draft("another", Some("invented")).expect("a file");
+    assert!(!draft.contains("own logs"), "{draft}");
+}
+
 #[test]
 fn an_invented_card_is_data_alone() {
     let system = load(SystemRequest::default());

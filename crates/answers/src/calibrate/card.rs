@@ -2,7 +2,7 @@
 
 use super::{CalibrateRequest, CalibratedLogAnswer};
 use offpath_learn::{Calibration, LearntDoubt, PacketHeader};
-use offpath_profile::{Category, Library, Number, Provenance, System, read_text};
+use offpath_profile::{Category, LearntErrors, Library, Number, Provenance, System, read_text};
 use offpath_quantity::{Bytes, Quantity};
 use offpath_terminal::failure::Failure;
 use std::collections::BTreeMap;
@@ -198,12 +198,40 @@ fn state(bed: &mut DocumentMut, key: &str, size: Bytes, at_most: Option<Bytes>, 
     }
 }
 
+/// The table of what predictions of a kind of figure were wrong by.
+fn of_errors(errors: &LearntErrors, source: &str) -> String {
+    // Six digits tell more than any error is known to.
+    let share = |within: f64| Quantity::Ratio((within * 1e6).round() / 1e6);
+    let mut table = toml_edit::Table::new();
+    table.insert("kind", toml_edit::value("errors"));
+    table.insert("figure", toml_edit::value(errors.figure.as_str()));
+    for (key, value) in [
+        ("points", Quantity::Count(errors.points)),
+        ("half_within", share(errors.half_within)),
+        ("eight_of_ten_within", share(errors.eight_of_ten_within)),
+        ("nine_of_ten_within", share(errors.nine_of_ten_within)),
+        ("all_within", share(errors.all_within)),
+    ] {
+        let mut number = InlineTable::new();
+        number.insert("value", written(value));
+        number.insert("source", Value::from(source));
+        number.insert("provenance", Value::from(Provenance::MeasuredHere.name()));
+        table.insert(key, toml_edit::value(number));
+    }
+    format!(
+        "\n# What predictions of {0} were wrong by, of runs and logs that the numbers were not fitted to, as logarithms; \
+         `offpath path --as` widens by it.\n[{0}_errors]\n{table}",
+        errors.figure
+    )
+}
+
 /// The files of the card that was learnt: the device with its testbed, and a copy of every other file that a number was fitted in.
 pub(super) fn card(
     library: &Library,
     request: &CalibrateRequest,
     system: &System,
     numbers: &[ChangedNumber],
+    errors: &[LearntErrors],
     (logs, mtu, header): (&[&CalibratedLogAnswer], Option<Bytes>, Option<PacketHeader>),
 ) -> Result<Vec<CardFile>, Failure> {
     let mut hasher = crc32fast::Hasher::new();
@@ -301,7 +329,8 @@ pub(super) fn card(
         }
         beside.push(CardFile { name: copy, text: document.to_string() });
     }
-    let text = format!("{device}\n# Where it stands.\n{bed}");
+    let errors: String = errors.iter().map(|errors| of_errors(errors, &source_words)).collect();
+    let text = format!("{device}\n# Where it stands.\n{bed}{errors}");
     let mut files = vec![CardFile { name: format!("{}.toml", request.name), text }];
     files.extend(beside);
     Ok(files)

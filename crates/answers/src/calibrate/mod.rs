@@ -14,6 +14,7 @@ use offpath_learn::{
     PointCollector, RunKind, calibrate as learn, program_of,
 };
 use offpath_logs::LogItem;
+use offpath_profile::LearntErrors;
 use offpath_quantity::Bytes;
 use offpath_route::Router;
 use offpath_terminal::failure::{Failure, unknown_path};
@@ -86,6 +87,9 @@ pub struct CalibrateAnswer {
     pub held_out_within_80: usize,
     /// Runs of a device's DMA of what caches hold against the same of what they do not; null where no log has both.
     pub warm_against_cold: Option<DirectionsAnswer>,
+    /// What the card has of its own errors, by which `path --as` widens what rests on its measured numbers: one for each kind
+    /// of figure of which the fitted points tell.
+    pub card_errors: Vec<CardErrorsAnswer>,
     /// Every point with its prediction.
     pub points: Vec<CalibratedPointAnswer>,
     /// The path MTU that all logs state, which the card's network gets; null where they state none or several.
@@ -195,6 +199,34 @@ pub struct ErrorAnswer {
     pub p90: Option<f64>,
     /// The greatest.
     pub greatest: Option<f64>,
+}
+
+/// Errors of points that are predicted without their own run and their own cluster, as natural logarithms of predicted over
+/// measured, without their signs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CardErrorsAnswer {
+    /// What was predicted.
+    #[cfg_attr(test, schemars(extend("enum" = ["throughput", "latency"])))]
+    pub figure: String,
+    /// How many points.
+    pub points: u64,
+    /// What the error of one point more is at most with a chance of one in two.
+    pub half_within: f64,
+    /// With a chance of eight in ten.
+    pub eight_of_ten_within: f64,
+    /// With a chance of nine in ten.
+    pub nine_of_ten_within: f64,
+    /// The greatest.
+    pub all_within: f64,
+}
+
+impl CardErrorsAnswer {
+    fn of(errors: &LearntErrors) -> CardErrorsAnswer {
+        let LearntErrors { figure, points, half_within, eight_of_ten_within, nine_of_ten_within, all_within } =
+            errors.clone();
+        CardErrorsAnswer { figure, points, half_within, eight_of_ten_within, nine_of_ten_within, all_within }
+    }
 }
 
 /// Pairs of runs, and which of them is faster.
@@ -333,6 +365,7 @@ pub fn calibrate_telling(
         request,
         &system,
         &card::changes(&learnt, &system, &plain),
+        &learnt.learnt_errors,
         (&sources, mtu, header),
     )?;
     Ok(CalibrateAnswer {
@@ -356,6 +389,7 @@ pub fn calibrate_telling(
             pairs: learnt.warm_against_cold.pairs,
             right: learnt.warm_against_cold.right,
         }),
+        card_errors: learnt.learnt_errors.iter().map(CardErrorsAnswer::of).collect(),
         points: of_points(&points, &learnt),
         mtu_bytes: mtu.map(Bytes::get),
         packet_header_bytes: header.map(|header| header.size.get()),

@@ -119,6 +119,19 @@ impl CalibrateAnswer {
                 "Warm against cold: {right} of {pairs} pairs of runs differ in the predicted direction; within 2% is no difference.\n"
             );
         }
+        for one in &self.card_errors {
+            let within = |log: f64| percent(Some(log.exp() - 1.0));
+            text += &format!(
+                "The card has these errors of {}, which `path --as` widens by: of {} points without their own run and log half \
+                 within {}, eight of ten {}, nine of ten {}, all {}.\n",
+                one.figure,
+                one.points,
+                within(one.half_within),
+                within(one.eight_of_ten_within),
+                within(one.nine_of_ten_within),
+                within(one.all_within),
+            );
+        }
         let error = |one: &CalibratedPointAnswer, value: f64| value / one.measured - 1.0;
         let mut worst: Vec<&CalibratedPointAnswer> = self.points.iter().collect();
         worst.sort_by(|a, b| error(b, b.predicted).abs().total_cmp(&error(a, a.predicted).abs()));
