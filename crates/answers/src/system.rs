@@ -261,3 +261,19 @@ fn about(machine: &Machine, name: &str) -> Vec<String> {
     }
     lines
 }
+
+/// That the ends of a path have ports of different rates, which the slower one of both bounds: a benchmark mostly runs between
+/// two machines with the same card.
+pub(crate) fn unlike_ends(system: &System, path: &str) -> Option<String> {
+    let path: offpath_route::Path = path.parse().ok()?;
+    let [from, to] = [&path.requester, &path.responder]
+        .map(|name| system.endpoint(name).ok().map(|(machine, _)| (name, machine.nic.port_rate)));
+    let ((from, sends), (to, receives)) = (from?, to?);
+    (sends != receives).then(|| {
+        format!(
+            "taken to run from `{from}`, whose port carries {sends}, to `{to}`, whose port carries {receives}, as in the \
+             testbed `{}`: where both ends have the same card, name one of two such machines by `--testbed`, as `rack-pair`",
+            system.testbed
+        )
+    })
+}

@@ -1,7 +1,7 @@
 //! What `offpath path --as` answers: what a benchmark would print, and what bounds it.
 
 use crate::SCHEMA_VERSION;
-use crate::system::SystemAnswer;
+use crate::system::{SystemAnswer, unlike_ends};
 use offpath_learn::{
     CeilingKind, ExpectError, Expected, PROGRAMS, RunKind, RunLength, ToolBench, ToolProgram, ToolRun,
 };
@@ -94,6 +94,8 @@ pub struct ToolAnswer {
     /// Whether the text has bandwidth in 10^9 bits.
     #[serde(skip)]
     pub in_gbits: bool,
+    /// That the ends of the path have ports of different rates, of which the slower one bounds both; null where they have not.
+    pub unlike_ends: Option<String>,
     /// How many of 256 joint draws are a system that carries the runs: the intervals are of these alone.
     pub interval_draws: usize,
     /// A row for each payload.
@@ -311,6 +313,7 @@ pub fn tool(request: &ToolRequest) -> Result<ToolAnswer, Failure> {
         directions: first.directions.name(),
         span: span.map(LatencySpan::name),
         in_gbits: request.in_gbits,
+        unlike_ends: unlike_ends(&system, &bench.path().to_string()),
         interval_draws: known[0].draws,
         rows,
     })
@@ -485,6 +488,7 @@ impl ToolAnswer {
             }
         }
         text += &screen.verbatim(&table);
+        text.extend(self.unlike_ends.iter().map(|said| format!("\n{said}\n")));
         if let Some(span) = self.span {
             let words = if span == LatencySpan::HalfRoundTrip.name() {
                 "half a round trip"

@@ -134,6 +134,8 @@ pub struct LearntNumber {
 /// Why points that a number makes fit do not say what it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LearntDoubt {
+    /// It ended where the search does, and the points ask for more: what it is lies farther off, or elsewhere.
+    AtBound,
     /// It stands for others and lies where the base's interval does not reach.
     BeyondBase,
     /// The points fit as well where it holds nothing back, within what the base allows.
@@ -1347,7 +1349,10 @@ fn covariance(
         .iter()
         .map(|row| free.iter().map(|column| product(&slopes[row], &slopes[column], weights)).collect())
         .collect();
-    let Some(inverse) = inverse(normal) else { return vec![vec![0.0; count]; count] };
+    // Where they cannot be solved for, the points tell none: each may be several times what it is.
+    let Some(inverse) = inverse(normal) else {
+        return (0..count).map(|row| (0..count).map(|at| f64::from(u8::from(row == at))).collect()).collect();
+    };
     // Errors of one prediction go together, as those of a model do, and so do those of a cluster.
     let mut of_places: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
     let mut of_clusters: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
@@ -1424,6 +1429,10 @@ fn doubted(
     if candidate.number.low.is_some() && !found.alike.is_empty() && !is_within {
         (found.low, found.high) = over((found.low, found.high), stated);
         found.doubt = Some(LearntDoubt::BeyondBase);
+    }
+    if found.at_bound && found.doubt.is_none() {
+        found.is_told = false;
+        found.doubt = Some(LearntDoubt::AtBound);
     }
     found
 }

@@ -49,6 +49,8 @@ pub struct PointCollector {
     aside: BTreeMap<(String, String), LeftAside>,
     /// The last row, whose figures say one thing several ways.
     row: Option<(String, u64)>,
+    /// Whether the one of them that is taken is no coarse one, and its rank.
+    taken: (bool, u8),
     /// The path that is asked for, where logs say theirs.
     path: Option<String>,
 }
@@ -58,7 +60,10 @@ type Sided = (MeasuredPoint, Option<LogSide>);
 /// Which file has a figure, and which side printed it.
 type Printed = (String, Option<LogSide>);
 
-/// Which of a row's figures is taken: the one with the most digits.
+/// A figure that is rounded by more than this share of it says less than one beside it that is not.
+const COARSE: f64 = 0.005;
+
+/// Which of a row's figures is taken where none is coarse: usually the one with the most digits.
 fn rank(metric: &LogMetric) -> Option<u8> {
     match (metric.subject, metric.statistic) {
         (
@@ -86,7 +91,9 @@ impl PointCollector {
             Err(NotARun::OtherMetric { .. }) => return,
             Err(why) => return self.leave(file, *line, why.to_string()),
         };
-        let Some(own) = rank(metric) else { return };
+        let Some(rank) = rank(metric) else { return };
+        let is_fine = figure.step.value() / figure.figure.value() <= COARSE;
+        let own = (is_fine, rank);
         if let (Some(asked), Some(LogDetail::Text(path))) = (&self.path, figure.conditions.more.get("path"))
             && **path != **asked
         {
@@ -125,12 +132,13 @@ impl PointCollector {
             && last.file == *file
             && last.line == *line
         {
-            if rank(&last.metric) < Some(own) {
+            if self.taken < own {
                 *last = point;
+                self.taken = own;
             }
             return;
         }
-        self.row = Some((file.to_string(), *line));
+        (self.row, self.taken) = (Some((file.to_string(), *line)), own);
         self.points.push(point);
         self.sides.push(figure.conditions.side);
     }

@@ -216,6 +216,25 @@ fn what_gives_no_rate_is_said_and_not_guessed() {
     assert_eq!(readings.ambiguous().count(), 1);
 }
 
+/// A reading that was cut off lacks counters: what they would have told is not taken for nothing.
+#[test]
+fn a_counter_that_the_next_reading_lacks_is_said() {
+    let planned = planned();
+    let [reads, order] =
+        ["rx_read_requests", "out_of_sequence"].map(|name| format!("/sys/class/{}", hardware(name)));
+    let packets = format!("/sys/class/{}", port("port_xmit_packets"));
+    let of = |second: &str| {
+        let (readings, _) = read(&format!("time 1\n{reads}:5\n{order}:7\n{packets}:5\ntime 2\n{second}"));
+        let watch = Watch { planned: &planned, at: &planned.endpoints[0], rate: None, devices: &[] };
+        let (from, to, counted) = readings.intervals().next().expect("there are two");
+        let found = watch.interval(from, to, &counted).without_rate;
+        found.into_iter().map(|one| one.counted).collect::<Vec<_>>()
+    };
+    assert_eq!(of(&format!("{reads}:9\n{packets}:9\n")), [Counted::Vanished { from: 7 }]);
+    // Another tool's reading has none of its place.
+    assert_eq!(of(&format!("{packets}:9\n")), []);
+}
+
 /// A driver that was loaded anew clears all counters: those that count faster stand higher again than before.
 #[test]
 fn what_grew_while_others_were_cleared_is_doubted() {

@@ -541,7 +541,6 @@ fn a_program_prints_its_own_columns() {
             &["--as", "ib_write_bw", "--use_cuda=0"],
             "`--use_cuda` of `ib_write_bw` takes the payload from a memory",
         ),
-        (&["--as", "ib_read_bw", "-d", "mlx5_0", "-x", "3"], "`--ib-dev` (`-d`) of `ib_read_bw` says where"),
         (&["--as", "ib_read_bw", "-C"], "`--report-cycles` (`-C`) of `ib_read_bw` prints"),
         (&["--as", "ib_read_bw", "--run_infinitely"], "`--run_infinitely` of `ib_read_bw` changes the run"),
         (&["--as", "ib_read_lat", "-D", "5"], "prints the mean alone"),
@@ -557,4 +556,35 @@ fn a_program_prints_its_own_columns() {
         assert_eq!(found.code, 2, "{options:?}: {}", found.stderr);
         assert!(self::said(&found).contains(said), "{options:?}: {}", found.stderr);
     }
+}
+
+/// A command line is pasted with what says where and how its programs connect: that moves nothing.
+#[test]
+fn where_programs_connect_moves_nothing() {
+    let plain = wide_answer(&["path", "connectx7", "--as", "ib_read_bw", "--size", "64B"]);
+    let pasted = ["-d", "mlx5_0", "-i", "1", "-x", "3", "-F", "-R", "-p", "18515"];
+    let pasted = [&["path", "connectx7", "--as", "ib_read_bw", "--size", "64B"][..], &pasted].concat();
+    assert_eq!(wide_answer(&pasted), plain);
+}
+
+/// Points that ask for more than the search allows make no number measured: the card has it as a guess, and the screen says that
+/// a roofline does better.
+#[test]
+fn a_number_at_the_end_of_the_search_is_no_measured_one() {
+    let folder = folder("bound");
+    let sizes = (1..=12).map(|power| f64::from(1u32 << (2 * power - 1)));
+    let file = folder.join("slow.log");
+    fs::write(&file, log_of(1, sizes.map(|bytes| (bytes, 0.97e9 / 8.0 / bytes)))).expect("it is written");
+    let (log, card) = (file.display().to_string(), folder.join("slow.toml").display().to_string());
+    let fit = ["--fit", "client.nic.port_rate"];
+    let asked = [&["calibrate", &log, "--base", "connectx7", "-o", &card][..], &fit].concat();
+    let found = learnt(&asked);
+    let number = &found["numbers"][0];
+    assert_eq!((&number["at_bound"], &number["told"]), (&true.into(), &false.into()), "{number}");
+    assert_eq!(number["assumed_because"], "at-bound");
+    let text = fs::read_to_string(&card).expect("a card");
+    assert!(text.contains("the search ends there, and the logs ask for more"), "{text}");
+    fs::remove_file(&card).expect("it is there");
+    let text = wide_answer(&asked);
+    assert!(text.contains("NOT DESCRIBED") && text.contains("WORSE THAN TWO NUMBERS"), "{text}");
 }

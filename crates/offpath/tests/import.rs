@@ -214,3 +214,76 @@ fn the_page_has_every_caution_and_span() {
         assert!(page.contains(&format!("`{}`", span.name())), "the page lacks `{}`", span.name());
     }
 }
+
+/// A run that failed after rows that are as expected is no passed test: what failed is named, and what it was to measure is not
+/// judged. Nor is a log without a figure.
+#[test]
+fn a_run_that_failed_is_not_passed() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("failed-run");
+    fs::create_dir_all(&folder).expect("a folder");
+    let whole = fs::read_to_string(log("write_bw.log")).expect("a log");
+    let cut = folder.join("cut.log");
+    let failure = " Completion with error at client\n Failed status 12: wr_id 0 syndrom 0x81\n";
+    fs::write(&cut, format!("{}\n{failure}", whole.trim_end_matches(['-', '\n']))).expect("it is written");
+    let empty = folder.join("empty.log");
+    fs::write(&empty, "Couldn't connect to server:18515\n").expect("it is written");
+    let (cut, empty) = (cut.display().to_string(), empty.display().to_string());
+    let of = |logs: &[&str]| {
+        let asked = ["--device", "connectx7", "--expect", "0.01"];
+        let found = offpath(&[&["diagnose"], logs, &asked].concat());
+        let answer = offpath(&[&["diagnose"], logs, &asked, &["--format", "json"]].concat());
+        let answer: serde_json::Value = serde_json::from_str(&answer.stdout).expect("it is JSON");
+        check(&answer, &schema("diagnose.json"), "diagnose");
+        let names: Vec<String> = answer["failed"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|one| one["file"].as_str().expect("a file").to_string())
+            .collect();
+        (found.code, found.stdout, names)
+    };
+    let (code, _, failed) = of(&[&log("write_bw.log")]);
+    assert_eq!((code, failed.len()), (0, 0));
+    let (code, text, failed) = of(&[&cut]);
+    assert_eq!((code, &failed[..]), (1, &[cut.clone()][..]));
+    assert!(text.contains("FAILED: ") && text.contains("Completion with error"), "{text}");
+    let (code, text, failed) = of(&[&log("write_bw.log"), &empty]);
+    assert_eq!((code, &failed[..]), (1, &[empty.clone()][..]));
+    assert!(text.contains("no line that gives a figure"), "{text}");
+}
+
+/// A benchmark mostly runs between two machines with the same card: where the testbed has another one at the other end, whose
+/// port is slower, that stands beside what is predicted.
+#[test]
+fn ends_of_unlike_ports_are_said() {
+    let said =
+        "taken to run from `client`, whose port carries 100 Gbit/s, to `host`, whose port carries 200 Gbit/s";
+    let of = |device: &str| wide_answer(&["path", device, "--as", "ib_write_bw", "--size", "64KiB"]);
+    assert!(of("connectx6").contains(said), "{}", of("connectx6"));
+    assert!(!of("connectx7").contains("taken to run from"));
+    let text = wide_answer(&["diagnose", &log("write_bw.log"), "--device", "connectx6"]);
+    let place = text.find(said).expect("it is said");
+    assert!(place < text.find("Measured and expected").expect("a table"), "{text}");
+}
+
+/// What a collection finds odd is said whatever the rows look like: the profile may have been made of the same machine.
+#[test]
+fn an_odd_machine_is_said_beside_rows_that_are_normal() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("odd-machine");
+    fs::create_dir_all(&folder).expect("a folder");
+    let lspci = folder.join("lspci.txt");
+    let text = "3b:00.0 Ethernet controller: Mellanox Technologies MT2910 Family [ConnectX-7]\n\
+                \tLnkCap:\tPort #0, Speed 32GT/s, Width x16, ASPM not supported\n\
+                \tLnkSta:\tSpeed 32GT/s, Width x8 (downgraded)\n\
+                \tDevCtl:\tCorrErr+\n\t\tMaxPayload 256 bytes, MaxReadReq 512 bytes\n";
+    fs::write(&lspci, text).expect("it is written");
+    let lspci = lspci.display().to_string();
+    let asked = ["diagnose", &log("write_bw.log"), "--device", "connectx7", "--collection", &lspci];
+    let found = offpath(&asked);
+    assert!(
+        found.stdout.contains("the collection says: ") && found.stdout.contains("x8"),
+        "{}{}",
+        found.stdout,
+        found.stderr
+    );
+}

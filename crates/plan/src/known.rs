@@ -226,8 +226,14 @@ pub fn known_figures<'s>(
     figures: impl Fn(&System) -> Option<Vec<BoundedFigure>> + Sync,
 ) -> Option<Vec<KnownFigure<'s>>> {
     let point = figures(router.system())?;
-    let Looked { moved, draws } = look(router, seed, figures);
+    let Looked { moved, draws } = look(router, seed, &figures);
     let each = point.iter().enumerate().map(|(index, own)| {
+        // Of a card that stands in two machines, the one whose number it is.
+        let moves = |factor: &Factor, name: &str| {
+            let ends = factor.interval.into_iter().flat_map(|(low, high)| [low, high]);
+            let seen = ends.filter_map(|end| figures(&router.system().with_all([(name, end)]).ok()?));
+            seen.into_iter().any(|seen| seen[index].value != own.value)
+        };
         let figure = |seen: &Vec<BoundedFigure>| seen[index].value;
         let rests_on = moved.rests(own.value, &figure, &[]);
         let basis = moved.basis(&rests_on, !has_evidence, &figure, &[]).max(least_on(router.system()));
@@ -244,7 +250,10 @@ pub fn known_figures<'s>(
             errors,
             basis,
             rests_on,
-            most_moved_by: most.and_then(|(factor, _)| names(factor).into_iter().next()),
+            most_moved_by: most.and_then(|(factor, _)| {
+                let names = names(factor);
+                names.iter().find(|name| moves(factor, name)).or(names.first()).cloned()
+            }),
             draws: draws.len(),
         }
     });

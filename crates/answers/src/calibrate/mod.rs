@@ -6,7 +6,7 @@ mod text;
 
 use crate::SCHEMA_VERSION;
 use crate::import::{ImportRemarkAnswer, ImportRequest, import_each};
-use crate::system::SystemAnswer;
+use crate::system::{SystemAnswer, unlike_ends};
 use crate::tool::refused;
 use offpath_learn::{
     Calibration, CalibrationError, CalibrationProgress, CalibrationRequest, ErrorSummary, HoldOut,
@@ -58,6 +58,8 @@ pub struct CalibrateAnswer {
     pub system: SystemAnswer,
     /// From the client's endpoint to the server's.
     pub path: String,
+    /// That the ends of the path have ports of different rates, of which the slower one bounds both; null where they have not.
+    pub unlike_ends: Option<String>,
     /// What was kept for prediction.
     pub held_out: Vec<String>,
     /// The logs that gave points, with a checksum of each.
@@ -150,10 +152,10 @@ pub struct CalibratedNumberAnswer {
     pub told: bool,
     /// Where it is not told: numbers that stayed and that the points move with as with this one, so that it stands for them, too.
     pub stands_for: Vec<String>,
-    /// Where it makes the points fit and they do not tell it, so that the card has it as `assumed`: `beyond-base`, it stands
-    /// for others and lies where the base's interval does not reach; `replaceable`, the points fit as well with it
+    /// Where the points do not tell it, so that the card has it as `assumed`: `at-bound`, it ended where the search does and the
+    /// points ask for more; `beyond-base`, it makes the points fit, stands for others and lies where the base's interval does not reach; `replaceable`, the points fit as well with it
     /// elsewhere within that interval. Null where neither.
-    #[cfg_attr(test, schemars(extend("enum" = [null, "beyond-base", "replaceable"])))]
+    #[cfg_attr(test, schemars(extend("enum" = [null, "at-bound", "beyond-base", "replaceable"])))]
     pub assumed_because: Option<&'static str>,
     /// Numbers that stayed and that together make the points fit in its place, a list for each way; empty where nothing has
     /// to, or where it is not replaceable.
@@ -371,6 +373,7 @@ pub fn calibrate_telling(
     Ok(CalibrateAnswer {
         schema_version: SCHEMA_VERSION,
         system: SystemAnswer::of(&system),
+        unlike_ends: unlike_ends(&system, &request.path),
         path: request.path.clone(),
         held_out: hold_out.iter().map(HoldOut::to_string).collect(),
         logs,
@@ -503,6 +506,7 @@ impl CalibratedNumberAnswer {
             told: one.is_told,
             stands_for: one.alike.clone(),
             assumed_because: one.doubt.as_ref().map(|doubt| match doubt {
+                LearntDoubt::AtBound => "at-bound",
                 LearntDoubt::BeyondBase => "beyond-base",
                 LearntDoubt::Replaceable { .. } => "replaceable",
             }),

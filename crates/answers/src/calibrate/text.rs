@@ -10,6 +10,9 @@ fn percent(value: Option<f64>) -> String {
 /// How many of the worst points are shown.
 const WORST: usize = 8;
 
+/// From which median error on a card that a roofline describes better is called none.
+const FAR_OFF: f64 = 0.05;
+
 impl CalibrateAnswer {
     /// The answer as a page of text.
     pub fn text(&self, screen: &Screen) -> String {
@@ -21,6 +24,7 @@ impl CalibrateAnswer {
             self.system.line(),
             self.held_out.join("; "),
         );
+        text.extend(self.unlike_ends.iter().map(|said| format!("{said}\n")));
         for one in &self.left_aside {
             text += &format!("left aside: {}:{}, {} rows: {}\n", one.file, one.line, one.rows, one.why);
         }
@@ -33,8 +37,9 @@ impl CalibrateAnswer {
                 TableCell::Number(one.base.clone()),
                 TableCell::Number(one.value.clone()),
                 TableCell::Text(format!("{} to {}", one.low_90, one.high_90)),
-                TableCell::Text(match (one.assumed_because, one.at_bound, one.told) {
-                    (Some("replaceable"), ..) => {
+                TableCell::Text(match (one.assumed_because, one.told) {
+                    (Some("at-bound"), _) => "the search ends there, and the points ask for more".to_string(),
+                    (Some("replaceable"), _) => {
                         let by = match one.replaceable_by.is_empty() {
                             true => "the points fit as well with it elsewhere".to_string(),
                             false => {
@@ -47,18 +52,30 @@ impl CalibrateAnswer {
                         let run = one.run.as_ref().map(|run| format!("; `{run}` tells")).unwrap_or_default();
                         format!("fits, and is not told: {by}{run}")
                     }
-                    (Some(_), ..) => format!(
+                    (Some(_), _) => format!(
                         "fits, and is not told: beyond what the base allows; {telling}; stands for {}, too",
                         one.stands_for.join(", ")
                     ),
-                    (None, true, _) => "at a bound".to_string(),
-                    (None, false, true) => String::new(),
-                    (None, false, false) if one.stands_for.is_empty() => "not told to 5%".to_string(),
-                    (None, false, false) => format!("stands for {}, too", one.stands_for.join(", ")),
+                    (None, true) => String::new(),
+                    (None, false) if one.stands_for.is_empty() => "not told to 5%".to_string(),
+                    (None, false) => format!("stands for {}, too", one.stands_for.join(", ")),
                 }),
             ]
         });
         text += &screen.table(&["number", "base", "fitted", "90% interval", ""], rows.collect());
+        let ended: Vec<&str> = self
+            .numbers
+            .iter()
+            .filter(|one| one.assumed_because == Some("at-bound"))
+            .map(|one| one.name.as_str())
+            .collect();
+        if !ended.is_empty() {
+            text += &format!(
+                "NOT DESCRIBED: the points ask {} for more than the search allows, so that the card is none of its base's kind there. Look \
+                 at the errors below, take another base, or give the number by `--set`.\n",
+                ended.join(" and ")
+            );
+        }
         if !self.kept.is_empty() {
             text += &screen.heading("Numbers that were not fitted");
             let rows = self.kept.iter().map(|one| {
@@ -108,6 +125,17 @@ impl CalibrateAnswer {
             row("between repeated runs", &self.repeated_difference),
         ];
         text += &screen.table(&["", "points", "median", "nine of ten within", "greatest"], rows);
+        if let Some((own, roofline)) = self.held_out_error.median.zip(self.held_out_error_of_roofline.median)
+            && own > FAR_OFF
+            && own > 2.0 * roofline
+        {
+            text += &format!(
+                "WORSE THAN TWO NUMBERS: held-out points are off by {} in the median, and by {} with a roofline. The model does not describe \
+                 this card; plan nothing with it.\n",
+                percent(Some(own)),
+                percent(Some(roofline))
+            );
+        }
         if self.held_out_error.points > 0 {
             text += &format!(
                 "{} of {} held-out points are within their 80% intervals.\n",

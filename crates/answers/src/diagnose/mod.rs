@@ -5,12 +5,12 @@ mod text;
 use crate::SCHEMA_VERSION;
 use crate::import::{ImportRequest, import_each};
 use crate::machine::{read_collection, read_facts};
-use crate::system::SystemAnswer;
+use crate::system::{SystemAnswer, unlike_ends};
 use offpath_learn::describe::describe;
 use offpath_learn::diagnose::{
     CauseGroup, DiagnosedPoint, Diagnosis, Finding, LoggedFigure, Question, RowShape, diagnose as of,
 };
-use offpath_logs::{LogFigure, LogItem};
+use offpath_logs::{LogFigure, LogItem, RemarkKind};
 use offpath_profile::System;
 use offpath_route::Router;
 use offpath_terminal::failure::{Failure, unknown_path};
@@ -51,10 +51,13 @@ pub struct DiagnoseAnswer {
     pub system: SystemAnswer,
     /// From whom to whom.
     pub path: String,
-    /// `normal`, `held-back-as-stated`, `low`, `slightly-low`, `high` or `nothing-comparable`.
+    /// That the ends of the path have ports of different rates, of which the slower one bounds both; null where they have not.
+    pub unlike_ends: Option<String>,
+    /// `normal`, `held-back-as-stated`, `incomplete` (one of these, where a run failed), `low`, `slightly-low`, `high` or
+    /// `nothing-comparable`.
     #[cfg_attr(
         test,
-        schemars(extend("enum" = ["normal", "held-back-as-stated", "low", "slightly-low", "high", "nothing-comparable"]))
+        schemars(extend("enum" = ["normal", "held-back-as-stated", "incomplete", "low", "slightly-low", "high", "nothing-comparable"]))
     )]
     pub verdict: &'static str,
     /// The median share of the expected performance; null where no figure can be compared.
@@ -83,6 +86,13 @@ pub struct DiagnoseAnswer {
     pub contradictions: Vec<String>,
     /// Figures that are not compared.
     pub skipped: Vec<SkippedAnswer>,
+    /// What the collection finds odd of the machine, whatever the rows look like: the profile may have it too.
+    pub oddities: Vec<String>,
+    /// Runs of which the tool says that they failed, and logs without a figure, one a log: nothing is said of what they were to
+    /// measure.
+    pub failed: Vec<UnreadLinesAnswer>,
+    /// Other lines that give no figure and are none that a known tool prints beside them; `offpath import` names each.
+    pub unread_lines: u64,
     /// Where no figure can be compared: what the logs have; null elsewhere.
     pub nothing_comparable: Option<NothingComparableAnswer>,
 }
@@ -229,7 +239,20 @@ pub fn diagnose(request: &DiagnoseRequest) -> Result<DiagnoseAnswer, Failure> {
     let mut figures = Vec::new();
     let mut lines: Vec<UnreadLinesAnswer> = Vec::new();
     let mut name: Arc<str> = "".into();
-    import_each(&ImportRequest { logs: request.logs.clone() }, |file, item| {
+    let (mut failed, mut unread_lines): (Vec<UnreadLinesAnswer>, u64) = (Vec::new(), 0);
+    let files = import_each(&ImportRequest { logs: request.logs.clone() }, |file, item| {
+        if let LogItem::Remark(remark) = &item {
+            match (remark.kind, failed.iter_mut().find(|known| known.file == file)) {
+                (RemarkKind::Failure, Some(known)) => known.count += remark.lines,
+                (RemarkKind::Failure, None) => failed.push(UnreadLinesAnswer {
+                    file: file.to_string(),
+                    line: remark.line,
+                    count: remark.lines,
+                    why: format!("{}: `{}`", remark.why, remark.text),
+                }),
+                (RemarkKind::Unknown | RemarkKind::Withheld, _) => unread_lines += remark.lines,
+            }
+        }
         match item {
             LogItem::Measurement(measurement) => {
                 if &*name != file {
@@ -249,6 +272,12 @@ pub fn diagnose(request: &DiagnoseRequest) -> Result<DiagnoseAnswer, Failure> {
         }
         Ok(())
     })?;
+    for file in files {
+        if file.measured_lines == 0 && !failed.iter().any(|known| known.file == file.file) {
+            let why = "it has no line that gives a figure".to_string();
+            failed.push(UnreadLinesAnswer { file: file.file, line: 1, count: file.lines, why });
+        }
+    }
     let mut unread = Vec::new();
     let machine = match request.collection.is_empty() {
         true => None,
@@ -264,26 +293,16 @@ pub fn diagnose(request: &DiagnoseRequest) -> Result<DiagnoseAnswer, Failure> {
     })?;
     let mut answer = DiagnoseAnswer::of(&system, path, found, request.least_share);
     answer.assumed.extend(unread);
+    let oddities = machine.iter().flat_map(|machine| &machine.oddities);
+    answer.oddities = oddities.map(|one| format!("{} ({})", one.what, one.at)).collect();
+    if !failed.is_empty() && ["normal", "held-back-as-stated"].contains(&answer.verdict) {
+        answer.verdict = "incomplete";
+    }
+    (answer.failed, answer.unread_lines) = (failed, unread_lines);
     if answer.points.is_empty() {
         answer.nothing_comparable = Some(NothingComparableAnswer::of(&figures, lines));
     }
     Ok(answer)
-}
-
-/// That the ends of a path have ports of different rates, which the slower one of both bounds: a benchmark mostly runs between
-/// two machines with the same card.
-fn unlike_ends(system: &System, path: &str) -> Option<String> {
-    let path: offpath_route::Path = path.parse().ok()?;
-    let [from, to] = [&path.requester, &path.responder]
-        .map(|name| system.endpoint(name).ok().map(|(machine, _)| (name, machine.nic.port_rate)));
-    let ((from, sends), (to, receives)) = (from?, to?);
-    (sends != receives).then(|| {
-        format!(
-            "taken to run from `{from}`, whose port carries {sends}, to `{to}`, whose port carries {receives}, as in the \
-             testbed `{}`: where both ends have the same card, name one of two such machines by `--testbed`, as `rack-pair`",
-            system.testbed
-        )
-    })
 }
 
 /// From the client to the host of the machine that carries the card.
@@ -311,12 +330,11 @@ impl DiagnoseAnswer {
     fn of(system: &System, path: String, found: Diagnosis, least_share: Option<f64>) -> DiagnoseAnswer {
         let reaching =
             least_share.map(|least| found.points.iter().filter(|point| point.share >= least).count() as u64);
-        let mut assumed = found.assumed;
-        assumed.extend(unlike_ends(system, &path));
         let guessed = system.numbers.values().filter(|number| number.provenance.is_guess()).count() as u64;
         DiagnoseAnswer {
             schema_version: SCHEMA_VERSION,
             system: SystemAnswer::of(system),
+            unlike_ends: unlike_ends(system, &path),
             path,
             verdict: found.verdict.name(),
             median_share: Some(found.median_share).filter(|share| share.is_finite()),
@@ -329,17 +347,22 @@ impl DiagnoseAnswer {
             causes: found.groups.iter().map(CauseGroupAnswer::of).collect(),
             explained_together_share: found.explained_together,
             questions: found.questions.iter().map(QuestionAnswer::of).collect(),
-            assumed,
+            assumed: found.assumed,
             contradictions: found.contradictions,
             skipped: found.skipped.into_iter().map(|(why, count)| SkippedAnswer { count, why }).collect(),
+            oddities: Vec::new(),
+            failed: Vec::new(),
+            unread_lines: 0,
             nothing_comparable: None,
         }
     }
 
-    /// Whether every row reaches the share that is asked for; without one, whether any could be compared.
+    /// Whether every row reaches the share that is asked for and no run failed; without a share, whether any could be compared.
     pub fn is_met(&self) -> bool {
         match self.reaching_rows {
-            Some(reaching) => !self.points.is_empty() && reaching == self.points.len() as u64,
+            Some(reaching) => {
+                !self.points.is_empty() && reaching == self.points.len() as u64 && self.failed.is_empty()
+            }
             None => !self.points.is_empty(),
         }
     }

@@ -43,6 +43,14 @@ impl DiagnoseAnswer {
     pub fn text(&self, screen: &Screen) -> String {
         let mut text = screen.heading(&format!("{} on {}: {}", self.path, self.system.device, self.verdict));
         text += &self.verdict_text();
+        text.extend(self.unlike_ends.iter().map(|said| format!("{said}\n")));
+        for failed in self.failed.iter().filter(|_| !self.points.is_empty()) {
+            let lines = counted(failed.count, "line");
+            text += &format!("FAILED: {}:{}: {} ({lines})\n", failed.file, failed.line, failed.why);
+        }
+        for oddity in &self.oddities {
+            text += &format!("the collection says: {oddity}\n");
+        }
         for contradiction in &self.contradictions {
             text += &format!("contradiction: {contradiction}.\n");
         }
@@ -82,6 +90,10 @@ impl DiagnoseAnswer {
         }
         for skipped in &self.skipped {
             text += &format!("not compared: {} figures: {}\n", skipped.count, skipped.why);
+        }
+        if self.unread_lines > 0 {
+            let lines = counted(self.unread_lines, "line");
+            text += &format!("not read: {lines} that give no figure; `offpath import` says why of each\n");
         }
         text += &format!(
             "{} of the system's {} numbers are guesses: what is expected rests on them too, and `offpath calibrate` fits them.\n",
@@ -123,13 +135,18 @@ impl DiagnoseAnswer {
         let median = self.median_share.map(|share| format!("{:.0}%", share * 100.0)).unwrap_or_default();
         let mut text = match self.verdict {
             "normal" => format!(
-                "This is normal: {} rows, the median at {median} of what the model expects; no quarter of them and no three \
+                "This is normal: {}, the median at {median} of what the model expects; no quarter of them and no three \
                  neighbours are off by more than 10%.\n",
-                self.points.len()
+                counted(self.points.len() as u64, "row")
             ),
             "held-back-as-stated" => format!(
                 "The rows are what the model expects of these runs, at a median of {median} of what the card does when nothing \
                  holds it back: what the log states explains them.\n"
+            ),
+            "incomplete" => format!(
+                "What was measured is what the model expects of these runs: {}, the median at {median} of what the card does \
+                 when nothing holds it back. What failed was not measured, and nothing is said of it.\n",
+                counted(self.points.len() as u64, "row")
             ),
             "low" => odd_rows(&self.shares(), true),
             "slightly-low" => format!(

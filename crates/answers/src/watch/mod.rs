@@ -578,6 +578,9 @@ impl WatchIntervalAnswer {
                 Counted::MayHaveWrapped { by } => format!(
                     "grew by {by}, or by that and 4294967296: it has 32 bits, and so many may have come in this time; read it more often"
                 ),
+                Counted::Vanished { from } => {
+                    format!("stood at {from}, and the next reading lacks it: that was cut off, or lost it")
+                }
                 Counted::Stuck => {
                     "stands at 4294967295, the most that 32 bits hold, where it stops: clear it by `perfquery -R`".into()
                 }

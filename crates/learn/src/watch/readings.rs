@@ -41,6 +41,11 @@ pub enum Counted {
         /// To.
         to: u64,
     },
+    /// It is in the first reading and not in the second, which has others of its place: the second was cut off, or lost it.
+    Vanished {
+        /// Where it stood.
+        from: u64,
+    },
     /// It stands at the greatest number of 32 bits, where such counters stop: how much was counted is not known.
     Stuck,
     /// It grew by so much while others of its device fell, and none of them shows by where it stood before that they were not
@@ -126,13 +131,21 @@ impl CounterReadings {
     }
 
     /// Each two readings that follow one another: when the first was taken and the second, in nanoseconds since 1970, and
-    /// what each counter did that both have.
+    /// what each counter did that both have, or the first where the second has others of its place.
     pub fn intervals(&self) -> impl Iterator<Item = (u64, u64, BTreeMap<&CounterKey, Counted>)> {
         self.by_time.iter().zip(self.by_time.iter().skip(1)).map(|((from, before), (to, after))| {
             let both = after.iter().filter(|(key, _)| !self.ambiguous.contains(*key));
             let counted = both.filter_map(|(key, now)| Some((key, counted(key, *before.get(key)?, *now))));
             let mut counted: BTreeMap<&CounterKey, Counted> = counted.collect();
             doubt(&mut counted);
+            let places: BTreeSet<(Option<String>, CounterPlace)> =
+                counted.keys().map(|key| (key.device.clone(), key.place)).collect();
+            let gone = before.iter().filter(|(key, _)| {
+                !after.contains_key(*key)
+                    && !self.ambiguous.contains(*key)
+                    && places.contains(&(key.device.clone(), key.place))
+            });
+            counted.extend(gone.map(|(key, from)| (key, Counted::Vanished { from: *from })));
             (*from, *to, counted)
         })
     }

@@ -1,4 +1,5 @@
-//! Options of perftest that `offpath path --as` has no prediction for, each refused by its name.
+//! Options of perftest that `offpath path --as` has no prediction for, each refused by its name, and those that say where and
+//! how programs connect: a command line may be pasted with them, since nothing that is predicted depends on them.
 
 use crate::failure::Failure;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
@@ -9,105 +10,101 @@ struct Refused {
     help: &'static str,
 }
 
-const PLACE: Refused = Refused {
-    why: "says where or how programs connect, which changes nothing that is predicted",
-    help: "leave it out; `--path` says from whom to whom",
-};
-const PRINT: Refused = Refused {
+static PRINT: Refused = Refused {
     why: "prints figures that are not predicted, or the same ones in another form",
     help: "leave it out; `--format json` has every figure with its unit",
 };
-const MEMORY: Refused = Refused {
+static MEMORY: Refused = Refused {
     why: "takes the payload from a memory, or in a way, that the run of a path has no number for",
     help: "name the path that ends at that memory by `--path`, as `offpath path DEVICE` lists them, or leave it out",
 };
-const CONNECTION: Refused = Refused {
+static CONNECTION: Refused = Refused {
     why: "asks for another transport or receiver than RC with a queue for each queue pair, which alone is predicted",
     help: "leave it out, and measure over RC",
 };
-const RUN: Refused = Refused {
+static RUN: Refused = Refused {
     why: "changes the run in a way that no number of a profile describes",
     help: "leave it out, and measure without it to compare",
 };
 
-/// Options by their long names, their letters, and whether a value follows.
-const OTHERS: &[(&str, Option<char>, bool, Refused)] = &[
-    ("ib-dev", Some('d'), true, PLACE),
-    ("ib-port", Some('i'), true, PLACE),
-    ("port", Some('p'), true, PLACE),
-    ("gid-index", Some('x'), true, PLACE),
-    ("sl", Some('S'), true, PLACE),
-    ("tos", Some('T'), true, PLACE),
-    ("hop_limit", Some('L'), true, PLACE),
-    ("tclass", None, true, PLACE),
-    ("pkey_index", None, true, PLACE),
-    ("dlid", None, true, PLACE),
-    ("flow_label", None, true, PLACE),
-    ("qp-timeout", Some('u'), true, PLACE),
-    ("retry_count", None, true, PLACE),
-    ("rdma_cm", Some('R'), false, PLACE),
-    ("comm_rdma_cm", Some('z'), false, PLACE),
-    ("bind_source_ip", None, true, PLACE),
-    ("force-link", None, true, PLACE),
-    ("ipv6", None, false, PLACE),
-    ("ipv6-addr", None, false, PLACE),
-    ("dont_xchg_versions", None, false, PLACE),
-    ("wait_destroy", None, true, PLACE),
-    ("CPU-freq", Some('F'), false, PLACE),
-    ("noPeak", Some('N'), false, PRINT),
-    ("report-cycles", Some('C'), false, PRINT),
-    ("report-histogrm", Some('H'), false, PRINT),
-    ("report-unsorted", Some('U'), false, PRINT),
-    ("report-counters", Some('W'), true, PRINT),
-    ("report-both", None, false, PRINT),
-    ("report-per-port", None, false, PRINT),
-    ("cpu_util", None, false, PRINT),
-    ("output", None, true, PRINT),
-    ("out_json", None, false, PRINT),
-    ("out_json_file", None, true, PRINT),
-    ("limit_bw", Some('w'), true, PRINT),
-    ("limit_msgrate", Some('y'), true, PRINT),
-    ("use_cuda", None, true, MEMORY),
-    ("use_cuda_bus_id", None, true, MEMORY),
-    ("use_cuda_dmabuf", None, false, MEMORY),
-    ("use_rocm", None, true, MEMORY),
-    ("use_rocm_dmabuf", None, false, MEMORY),
-    ("use_neuron", None, true, MEMORY),
-    ("use_hl", None, true, MEMORY),
-    ("use_hugepages", None, false, MEMORY),
-    ("mmap", None, true, MEMORY),
-    ("mmap-offset", None, true, MEMORY),
-    ("odp", None, false, MEMORY),
-    ("mr_per_qp", None, false, MEMORY),
-    ("connection", Some('c'), true, CONNECTION),
-    ("mcg", Some('g'), false, CONNECTION),
-    ("MGID", Some('M'), true, CONNECTION),
-    ("use-srq", None, false, CONNECTION),
-    ("use_xrc", None, false, CONNECTION),
-    ("rx-depth", Some('r'), true, RUN),
-    ("recv_post_list", None, true, RUN),
-    ("inline_recv", None, true, RUN),
-    ("events", Some('e'), false, RUN),
-    ("vector", Some('X'), true, RUN),
-    ("atomic_type", Some('A'), true, RUN),
-    ("dualport", Some('O'), false, RUN),
-    ("margin", Some('f'), true, RUN),
-    ("run_infinitely", None, false, RUN),
-    ("perform_warm_up", None, false, RUN),
-    ("reversed", None, false, RUN),
-    ("latency_gap", None, true, RUN),
-    ("rate_limit", None, true, RUN),
-    ("rate_limit_type", None, true, RUN),
-    ("rate_units", None, true, RUN),
-    ("burst_size", None, true, RUN),
-    ("disable_pcie_relaxed", None, false, RUN),
-    ("use_ooo", None, false, RUN),
-    ("use_old_post_send", None, false, RUN),
-    ("no_lock", None, false, RUN),
-    ("cqe_poll", None, true, RUN),
+/// Options by their long names, their letters, whether a value follows, and why they are refused, where they are.
+static OTHERS: &[(&str, Option<char>, bool, Option<&Refused>)] = &[
+    ("ib-dev", Some('d'), true, None),
+    ("ib-port", Some('i'), true, None),
+    ("port", Some('p'), true, None),
+    ("gid-index", Some('x'), true, None),
+    ("sl", Some('S'), true, None),
+    ("tos", Some('T'), true, None),
+    ("hop_limit", Some('L'), true, None),
+    ("tclass", None, true, None),
+    ("pkey_index", None, true, None),
+    ("dlid", None, true, None),
+    ("flow_label", None, true, None),
+    ("qp-timeout", Some('u'), true, None),
+    ("retry_count", None, true, None),
+    ("rdma_cm", Some('R'), false, None),
+    ("comm_rdma_cm", Some('z'), false, None),
+    ("bind_source_ip", None, true, None),
+    ("force-link", None, true, None),
+    ("ipv6", None, false, None),
+    ("ipv6-addr", None, false, None),
+    ("dont_xchg_versions", None, false, None),
+    ("wait_destroy", None, true, None),
+    ("CPU-freq", Some('F'), false, None),
+    ("noPeak", Some('N'), false, Some(&PRINT)),
+    ("report-cycles", Some('C'), false, Some(&PRINT)),
+    ("report-histogrm", Some('H'), false, Some(&PRINT)),
+    ("report-unsorted", Some('U'), false, Some(&PRINT)),
+    ("report-counters", Some('W'), true, Some(&PRINT)),
+    ("report-both", None, false, Some(&PRINT)),
+    ("report-per-port", None, false, Some(&PRINT)),
+    ("cpu_util", None, false, Some(&PRINT)),
+    ("output", None, true, Some(&PRINT)),
+    ("out_json", None, false, Some(&PRINT)),
+    ("out_json_file", None, true, Some(&PRINT)),
+    ("limit_bw", Some('w'), true, Some(&PRINT)),
+    ("limit_msgrate", Some('y'), true, Some(&PRINT)),
+    ("use_cuda", None, true, Some(&MEMORY)),
+    ("use_cuda_bus_id", None, true, Some(&MEMORY)),
+    ("use_cuda_dmabuf", None, false, Some(&MEMORY)),
+    ("use_rocm", None, true, Some(&MEMORY)),
+    ("use_rocm_dmabuf", None, false, Some(&MEMORY)),
+    ("use_neuron", None, true, Some(&MEMORY)),
+    ("use_hl", None, true, Some(&MEMORY)),
+    ("use_hugepages", None, false, Some(&MEMORY)),
+    ("mmap", None, true, Some(&MEMORY)),
+    ("mmap-offset", None, true, Some(&MEMORY)),
+    ("odp", None, false, Some(&MEMORY)),
+    ("mr_per_qp", None, false, Some(&MEMORY)),
+    ("connection", Some('c'), true, Some(&CONNECTION)),
+    ("mcg", Some('g'), false, Some(&CONNECTION)),
+    ("MGID", Some('M'), true, Some(&CONNECTION)),
+    ("use-srq", None, false, Some(&CONNECTION)),
+    ("use_xrc", None, false, Some(&CONNECTION)),
+    ("rx-depth", Some('r'), true, Some(&RUN)),
+    ("recv_post_list", None, true, Some(&RUN)),
+    ("inline_recv", None, true, Some(&RUN)),
+    ("events", Some('e'), false, Some(&RUN)),
+    ("vector", Some('X'), true, Some(&RUN)),
+    ("atomic_type", Some('A'), true, Some(&RUN)),
+    ("dualport", Some('O'), false, Some(&RUN)),
+    ("margin", Some('f'), true, Some(&RUN)),
+    ("run_infinitely", None, false, Some(&RUN)),
+    ("perform_warm_up", None, false, Some(&RUN)),
+    ("reversed", None, false, Some(&RUN)),
+    ("latency_gap", None, true, Some(&RUN)),
+    ("rate_limit", None, true, Some(&RUN)),
+    ("rate_limit_type", None, true, Some(&RUN)),
+    ("rate_units", None, true, Some(&RUN)),
+    ("burst_size", None, true, Some(&RUN)),
+    ("disable_pcie_relaxed", None, false, Some(&RUN)),
+    ("use_ooo", None, false, Some(&RUN)),
+    ("use_old_post_send", None, false, Some(&RUN)),
+    ("no_lock", None, false, Some(&RUN)),
+    ("cqe_poll", None, true, Some(&RUN)),
 ];
 
-/// The first of them that was given. They are read so that each is refused by its name, and no help lists them.
+/// The first of them that was given and is refused. They are read so that each is refused by its name, and no help lists them.
 #[derive(Clone, Debug, Default)]
 pub struct OtherToolOptions {
     given: Option<usize>,
@@ -140,7 +137,9 @@ impl FromArgMatches for OtherToolOptions {
     fn from_arg_matches(matches: &ArgMatches) -> Result<OtherToolOptions, clap::Error> {
         let is_given =
             |name: &str| matches.value_source(&id(name)) == Some(clap::parser::ValueSource::CommandLine);
-        Ok(OtherToolOptions { given: OTHERS.iter().position(|(name, ..)| is_given(name)) })
+        Ok(OtherToolOptions {
+            given: OTHERS.iter().position(|(name, .., refused)| refused.is_some() && is_given(name)),
+        })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -155,7 +154,9 @@ impl OtherToolOptions {
     /// # Errors
     /// Where one was given.
     pub fn check(&self, program: &str) -> Result<(), Failure> {
-        let Some((name, letter, _, refused)) = self.given.map(|place| &OTHERS[place]) else { return Ok(()) };
+        let Some((name, letter, _, Some(refused))) = self.given.map(|place| &OTHERS[place]) else {
+            return Ok(());
+        };
         let letter = letter.map(|letter| format!(" (`-{letter}`)")).unwrap_or_default();
         Err(Failure::input(format!("`--{name}`{letter} of `{program}` {}", refused.why), refused.help))
     }
