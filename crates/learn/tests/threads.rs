@@ -10,7 +10,7 @@ use std::fmt::Write;
 
 /// What was measured when the second half was looked at first: threads, those whose answer is first, those whose answer is among
 /// the first three. Misses are the rest.
-const SEEN: Score = Score { threads: 7, first: 3, first_three: 3 };
+const SEEN: Score = Score { threads: 7, first: 2, first_three: 2 };
 const UNSEEN: Score = Score { threads: 9, first: 4, first_three: 4 };
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
