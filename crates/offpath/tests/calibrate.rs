@@ -347,7 +347,7 @@ fn a_card_is_learnt_written_loaded_and_laid_beside_its_log() {
     };
     assert!(reach(&tool) < reach(&base), "{} {}", tool["rows"][0], base["rows"][0]);
     assert_eq!(base["rows"][0]["basis"], "order only");
-    assert_eq!(base["rows"][0]["most_moved_by"], "host_verbs.post_time");
+    assert_eq!(base["rows"][0]["most_moved_by"], "client.host_verbs.post_time");
     // The logs state Ethernet: the card has its headers, and not the base's guess.
     assert_eq!(found["packet_header_bytes"], 82);
     let header = shown["numbers"].as_array().expect("a list").iter();

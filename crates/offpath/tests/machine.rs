@@ -142,7 +142,7 @@ fn low_rows_have_a_cause_and_an_exit_code() {
     // A card of 200 Gbit/s is not judged against clients of half of that without a word.
     let unlike = |more: &[&str]| {
         let found = json(&[&["diagnose", &log, "--device", "connectx6"], more].concat());
-        found["assumed"].to_string().contains("by `--testbed`, as `rack-pair`")
+        found["unlike_ends"].to_string().contains("by `--testbed`, as `rack-pair`")
     };
     assert!(unlike(&[]) && !unlike(&["--testbed", "rack-pair"]));
     let accepted = offpath(&["diagnose", &log, "--device", "connectx7", "--expect", "0.9"]);
