@@ -8,7 +8,7 @@ use crate::expect::{ExpectError, ToolBench};
 use crate::points::{HoldOut, MeasuredPoint, held_out, holds_nothing};
 use crate::posting::{KnownLoops, followed_requests};
 use crate::run::{MeasuredRun, RunKind, RunLength, ToolProgram, ToolRun};
-use offpath_profile::{LearntErrors, Number, System};
+use offpath_profile::{LEARNT_FIGURES, LearntErrors, Number, System};
 use offpath_quantity::{Bytes, Quantity};
 use offpath_route::Verb;
 use std::cell::RefCell;
@@ -738,9 +738,10 @@ fn learnt_errors(
         let of = |errors: &[f64]| next_within(chance, errors).unwrap_or_else(|| greatest(errors));
         of(&of_runs).max(few * of(&of_clusters))
     };
+    let [throughput, latency] = LEARNT_FIGURES;
     let figure = match kind {
-        RunKind::Bandwidth => "throughput",
-        RunKind::Latency => "latency",
+        RunKind::Bandwidth => throughput,
+        RunKind::Latency => latency,
     };
     Some(LearntErrors {
         figure: figure.to_string(),
@@ -1351,7 +1352,8 @@ fn covariance(
         .collect();
     // Where they cannot be solved for, the points tell none: each may be several times what it is.
     let Some(inverse) = inverse(normal) else {
-        return (0..count).map(|row| (0..count).map(|at| f64::from(u8::from(row == at))).collect()).collect();
+        let one = |row: usize, column: usize| if row == column { 1.0 } else { 0.0 };
+        return (0..count).map(|row| (0..count).map(|column| one(row, column)).collect()).collect();
     };
     // Errors of one prediction go together, as those of a model do, and so do those of a cluster.
     let mut of_places: BTreeMap<usize, Vec<f64>> = BTreeMap::new();

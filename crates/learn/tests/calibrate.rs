@@ -462,3 +462,27 @@ fn public_logs_are_predicted_from_a_part_of_them() {
     assert!(matches!(found.numbers[0].value, Quantity::Time(_) | Quantity::BitRate(_)));
     assert!(found.predicted.median <= 0.05 && found.predicted.p90 <= 0.15, "{:?}", found.predicted);
 }
+
+/// Of a slow row's figures the message rate has two digits, and the bandwidth five.
+#[test]
+fn a_coarse_figure_of_a_row_gives_way_to_a_finer_one() {
+    let log = "                    RDMA_Read BW Test\n Dual-port       : OFF\t\tDevice         : mlx5_0\n \
+               Number of qps   : 1\t\tTransport type : IB\n Connection type : RC\t\tUsing SRQ      : OFF\n \
+               TX depth        : 128\n CQ Moderation   : 100\n Mtu             : 4096[B]\n Link type       : Ethernet\n \
+               Outstand reads  : 16\n \
+               #bytes     #iterations    BW peak[MiB/sec]    BW average[MiB/sec]   MsgRate[Mpps]\n \
+               4096       1000             115.70             115.70             0.029619\n \
+               8388608    1000             115.70             115.70             0.000014\n";
+    let mut points = PointCollector::default();
+    for item in LogReader::new(log.as_bytes()) {
+        if let LogItem::Measurement(figure) = item.expect("a text can be read") {
+            points.take("slow.log", &figure);
+        }
+    }
+    let (points, aside) = points.finish();
+    let measured: Vec<f64> = points.iter().map(|point| point.measured).collect();
+    assert_eq!(measured.len(), 2, "{points:?} {aside:?}");
+    // The finer message rate of a small payload stays the one that is taken.
+    assert!((measured[0] - 29_619.0).abs() < 1e-6, "{measured:?}");
+    assert!((measured[1] - 115.70 * 1024.0 * 1024.0 / 8_388_608.0).abs() < 1e-3, "{measured:?}");
+}

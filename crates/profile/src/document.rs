@@ -466,9 +466,9 @@ impl Document {
                 return refuse(
                     Problem::Structure {
                         reason: format!(
-                            "`[{}]` is a {}, which does not belong here",
+                            "`[{}]` is {}, which does not belong here",
                             table.name,
-                            table.kind.name()
+                            table.kind.called()
                         ),
                     },
                     format!(
@@ -854,9 +854,8 @@ impl Reader<'_> {
         } else {
             return Ok(());
         };
-        let article = if matches!(kind, Kind::Endpoint | Kind::Engine) { "an" } else { "a" };
         Err(self.refuse(
-            Problem::BadName { what: format!("{article} {}", kind.name()), name: self.name.to_string() },
+            Problem::BadName { what: kind.called(), name: self.name.to_string() },
             reason,
             self.span.clone(),
         ))

@@ -106,7 +106,7 @@ declared! {
         eight_of_ten_within: f64 [ERROR],
         /// The same with a chance of nine in ten.
         nine_of_ten_within: f64 [ERROR],
-        /// The greatest error.
+        /// What no error is taken to exceed: the greatest of these points, more where they stand in few logs.
         all_within: f64 [ERROR],
     }
 }

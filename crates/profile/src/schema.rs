@@ -145,6 +145,15 @@ impl Kind {
         Kind::Errors,
     ];
 
+    /// What a table of this kind is, as in `an endpoint`.
+    pub(crate) fn called(self) -> String {
+        match self {
+            Kind::Errors => "a table of errors".to_string(),
+            Kind::Endpoint | Kind::Engine => format!("an {}", self.name()),
+            _ => format!("a {}", self.name()),
+        }
+    }
+
     pub(crate) fn name(self) -> &'static str {
         match self {
             Kind::Nic => "nic",

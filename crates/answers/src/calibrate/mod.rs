@@ -219,7 +219,7 @@ pub struct CardErrorsAnswer {
     pub eight_of_ten_within: f64,
     /// With a chance of nine in ten.
     pub nine_of_ten_within: f64,
-    /// The greatest.
+    /// What no error is taken to exceed: the greatest of these points, more where they stand in few logs.
     pub all_within: f64,
 }
 

@@ -10,7 +10,7 @@ fn percent(value: Option<f64>) -> String {
 /// How many of the worst points are shown.
 const WORST: usize = 8;
 
-/// From which median error on a card that a roofline describes better is called none.
+/// From which median error on a card that a roofline describes twice as well is said to be described by the roofline alone.
 const FAR_OFF: f64 = 0.05;
 
 impl CalibrateAnswer {
@@ -150,14 +150,15 @@ impl CalibrateAnswer {
         for one in &self.card_errors {
             let within = |log: f64| percent(Some(log.exp() - 1.0));
             text += &format!(
-                "The card has these errors of {}, which `path --as` widens by: of {} points without their own run and log half \
-                 within {}, eight of ten {}, nine of ten {}, all {}.\n",
+                "A prediction of {} in another log is taken to be off by {} in half of all, {} in eight of ten, {} in nine of ten and \
+                 {} at most, by {} points without their own run and log, more where the logs are few: the card has it, and `path --as` \
+                 widens by it.\n",
                 one.figure,
-                one.points,
                 within(one.half_within),
                 within(one.eight_of_ten_within),
                 within(one.nine_of_ten_within),
                 within(one.all_within),
+                one.points,
             );
         }
         let error = |one: &CalibratedPointAnswer, value: f64| value / one.measured - 1.0;
