@@ -69,17 +69,71 @@ pub(crate) fn followed_requests(queue_pairs: u64) -> u64 {
     queue_pairs.saturating_mul(MOST_OF_ONE).min(MOST_REQUESTS)
 }
 
-#[derive(Clone, Copy)]
+/// A queue pair; what comes to more than it ever has counts as that.
+#[derive(Clone, Copy, Default)]
 struct QueuePair {
-    posted: u64,
-    seen: u64,
-    waiting: u64,
-    in_flight: u64,
-    completed: u64,
+    posted: u32,
+    seen: u32,
+    waiting: u32,
+    in_flight: u32,
+    completed: u32,
+    /// Of these since the last completion that was told.
+    untold: u32,
     busy: bool,
 }
 
+/// Queue pairs with a time each, in the order of times.
+#[derive(Clone)]
+struct Line {
+    /// A power of two of places.
+    places: Vec<(Time, u32)>,
+    first: usize,
+    count: usize,
+}
+
+impl Line {
+    fn of(most: u64) -> Line {
+        let places = usize::try_from(most.max(1)).unwrap_or(usize::MAX).next_power_of_two();
+        Line { places: vec![(Time::ZERO, 0); places], first: 0, count: 0 }
+    }
+
+    #[inline]
+    fn next(&self) -> Time {
+        if self.count == 0 { NEVER } else { self.places[self.first & (self.places.len() - 1)].0 }
+    }
+
+    #[inline]
+    fn push(&mut self, at: Time, index: usize) {
+        let place = (self.first + self.count) & (self.places.len() - 1);
+        self.places[place] = (at, index as u32);
+        self.count += 1;
+    }
+
+    #[inline]
+    fn pop(&mut self) -> usize {
+        let index = self.places[self.first & (self.places.len() - 1)].1;
+        self.first = (self.first + 1) & (self.places.len() - 1);
+        self.count -= 1;
+        index as usize
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (Time, u32)> {
+        (0..self.count).map(|place| self.places[(self.first + place) & (self.places.len() - 1)])
+    }
+
+    fn shift(&mut self, by: Time) {
+        for place in 0..self.count {
+            let at = (self.first + place) & (self.places.len() - 1);
+            self.places[at].0 += by;
+        }
+    }
+}
+
+/// Later than everything.
+const NEVER: Time = Time::from_ps(u64::MAX);
+
 /// Queue pairs that have room for a request, a bit each.
+#[derive(Clone)]
 struct Ready(Vec<u64>);
 
 impl Ready {
@@ -113,51 +167,61 @@ impl Ready {
 
 /// Everything that decides how a loop goes on, where its thread looks for completions.
 #[derive(Clone)]
+struct State {
+    station_free: Time,
+    /// Each request keeps its queue pair for the same time, so they are free again in the order in which they began.
+    free: Line,
+    arriving: Line,
+    completions: VecDeque<(u32, u32)>,
+    pair: Vec<QueuePair>,
+    ready: Ready,
+}
+
+/// A state at a look.
 struct Look {
     now: Time,
     /// When the thread is done with what it took.
     until: Time,
-    station_free: Time,
-    free: VecDeque<(Time, usize)>,
-    arriving: VecDeque<(Time, usize)>,
-    completions: VecDeque<(usize, u64)>,
-    pair: Vec<QueuePair>,
-    ready: Vec<u64>,
-    /// Requests that have ended.
+    state: State,
+    /// Requests that had ended.
     ended: usize,
 }
 
 impl Look {
     /// Whether from another look on everything goes as from this one, but later: all that is counted from the look is the same.
-    fn is_again(&self, other: &Look, moderation: u64) -> bool {
-        let later = |look: &Look, time: Time| time.saturating_sub(look.now);
-        let is_same = |one: &VecDeque<(Time, usize)>, two: &VecDeque<(Time, usize)>| {
-            one.len() == two.len()
-                && one.iter().zip(two).all(|((one, first), (two, second))| {
-                    first == second && later(self, *one) == later(other, *two)
-                })
+    fn is_again(&self, now: Time, until: Time, state: &State) -> bool {
+        let own = &self.state;
+        if own.arriving.count != state.arriving.count
+            || own.free.count != state.free.count
+            || own.completions != state.completions
+            || own.ready.0 != state.ready.0
+        {
+            return false;
+        }
+        let is_later = |one: Time, two: Time| one.saturating_sub(self.now) == two.saturating_sub(now);
+        let is_same = |one: &Line, two: &Line| {
+            one.iter()
+                .zip(two.iter())
+                .all(|((one, first), (two, second))| first == second && is_later(one, two))
         };
         let is_pair = |(one, two): (&QueuePair, &QueuePair)| {
             one.posted - one.seen == two.posted - two.seen
-                && one.completed % moderation == two.completed % moderation
-                && (one.waiting, one.in_flight, one.busy) == (two.waiting, two.in_flight, two.busy)
+                && (one.untold, one.waiting, one.in_flight, one.busy)
+                    == (two.untold, two.waiting, two.in_flight, two.busy)
         };
-        later(self, self.until) == later(other, other.until)
-            && later(self, self.station_free) == later(other, other.station_free)
-            && self.completions == other.completions
-            && self.ready == other.ready
-            && is_same(&self.free, &other.free)
-            && is_same(&self.arriving, &other.arriving)
-            && self.pair.iter().zip(&other.pair).all(is_pair)
+        is_later(self.until, until)
+            && is_later(own.station_free, state.station_free)
+            && own.pair.iter().zip(&state.pair).all(is_pair)
+            && is_same(&own.free, &state.free)
+            && is_same(&own.arriving, &state.arriving)
     }
 
-    /// How often what came between an earlier look and this one comes again before a queue pair posts its last request of so
-    /// many.
-    fn repeats(&self, earlier: &Look, of_one: u64) -> u64 {
-        let left = self.pair.iter().zip(&earlier.pair).filter_map(|(own, before)| {
+    /// How often what came between this look and another comes again before a queue pair posts its last request of so many.
+    fn repeats(&self, later: &State, of_one: u32) -> u64 {
+        let left = later.pair.iter().zip(&self.state.pair).filter_map(|(own, before)| {
             (of_one - 1).saturating_sub(own.posted).checked_div(own.posted - before.posted)
         });
-        left.min().unwrap_or(0)
+        u64::from(left.min().unwrap_or(0))
     }
 }
 
@@ -189,161 +253,139 @@ impl PostingLoop {
 
     /// When each request ended, in order. Where it `skips`, what comes again is not followed again: the times are the same.
     fn follow(&self, pairs: u64, depth: u64, moderation: u64, of_one: u64, mut skips: bool) -> Vec<Time> {
-        let blank = || QueuePair { posted: 0, seen: 0, waiting: 0, in_flight: 0, completed: 0, busy: false };
-        let mut pair: Vec<QueuePair> = (0..pairs).map(|_| blank()).collect();
-        let total = pairs * of_one;
-        let mut ended: Vec<Time> = Vec::with_capacity(total as usize);
+        let total = (pairs * of_one) as usize;
+        let of_one = of_one as u32;
+        // Beyond what a queue pair has of requests nothing bounds it.
+        let most = |count: u64| u32::try_from(count).unwrap_or(u32::MAX).min(of_one);
+        let (depth, moderation, window) =
+            (most(depth), most(moderation), most(self.window.unwrap_or(u64::MAX)));
+        let mut ended: Vec<Time> = Vec::with_capacity(total);
         // After the station a request has what is left of its latency alone.
         let rest = self.latency.saturating_sub(self.post + self.queue_pair.max(self.station));
-        let window = self.window.unwrap_or(u64::MAX);
-        let mut station_free = Time::ZERO;
-        // Each request keeps its queue pair for the same time, so they are free again in the order in which they began.
-        let mut free: VecDeque<(Time, usize)> = VecDeque::new();
-        let mut arriving: VecDeque<(Time, usize)> = VecDeque::new();
-        let mut completions: VecDeque<(usize, u64)> = VecDeque::new();
-        let mut thread = Some((Time::ZERO, None::<usize>));
-        let mut ready = Ready::all(pair.len());
+        let mut state = State {
+            station_free: Time::ZERO,
+            free: Line::of(pairs),
+            arriving: Line::of(pairs * u64::from(window.min(depth))),
+            completions: VecDeque::new(),
+            pair: vec![QueuePair::default(); pairs as usize],
+            ready: Ready::all(pairs as usize),
+        };
+        // When the thread is done with what it does, and what it posts then.
+        let (mut done, mut posting) = (Time::ZERO, None::<usize>);
         let mut at = 0usize;
         let batch = usize::try_from(self.poll_batch.max(1)).unwrap_or(usize::MAX);
         // Looks are held against one that stays for ever more of them, so that a turn of any length is found.
         let mut known: Option<Look> = None;
         let (mut looks, mut stays) = (0u64, 1u64);
-        while (ended.len() as u64) < total {
+        while ended.len() < total {
             // The thread, queue pairs and completions in the order of their times; equal times in this order.
-            let times = [
-                thread.map(|(time, _)| time),
-                free.front().map(|(time, _)| *time),
-                arriving.front().map(|(time, _)| *time),
-            ];
-            let mut next: Option<(Time, usize)> = None;
-            for (index, time) in times.into_iter().enumerate() {
-                if let Some(time) = time
-                    && next.is_none_or(|(least, _)| time < least)
-                {
-                    next = Some((time, index));
+            let (free, arrives) = (state.free.next(), state.arriving.next());
+            let is_waiting = done == NEVER;
+            let (now, touched) = if done <= free && done <= arrives {
+                if is_waiting {
+                    break;
                 }
-            }
-            let Some((now, which)) = next else { break };
-            let is_waiting = thread.is_none();
-            let mut touched = None;
-            match which {
-                0 => {
-                    if let Some((_, Some(index))) = thread.take() {
-                        let own = &mut pair[index];
-                        own.posted += 1;
-                        own.waiting += 1;
-                        if own.posted == of_one || own.posted - own.seen == depth {
-                            ready.remove(index);
-                        }
-                        touched = Some(index);
+                let now = std::mem::replace(&mut done, NEVER);
+                if let Some(index) = posting {
+                    let own = &mut state.pair[index];
+                    own.posted += 1;
+                    own.waiting += 1;
+                    if own.posted == of_one || own.posted - own.seen == depth {
+                        state.ready.remove(index);
                     }
                 }
-                1 => {
-                    if let Some((_, index)) = free.pop_front() {
-                        pair[index].busy = false;
-                        touched = Some(index);
-                    }
+                (now, posting)
+            } else if free <= arrives {
+                let index = state.free.pop();
+                state.pair[index].busy = false;
+                (free, Some(index))
+            } else {
+                let index = state.arriving.pop();
+                let own = &mut state.pair[index];
+                own.in_flight -= 1;
+                own.completed += 1;
+                own.untold += 1;
+                ended.push(arrives);
+                if own.untold == moderation || own.completed == of_one {
+                    state.completions.push_back((index as u32, std::mem::take(&mut own.untold)));
                 }
-                _ => {
-                    if let Some((time, index)) = arriving.pop_front() {
-                        let own = &mut pair[index];
-                        own.in_flight -= 1;
-                        own.completed += 1;
-                        ended.push(time);
-                        if own.completed.is_multiple_of(moderation) || own.completed == of_one {
-                            let told = if own.completed.is_multiple_of(moderation) {
-                                moderation
-                            } else {
-                                own.completed % moderation
-                            };
-                            completions.push_back((index, told));
-                        }
-                        touched = Some(index);
-                    }
-                }
-            }
+                (arrives, Some(index))
+            };
             if let Some(index) = touched {
-                let own = &mut pair[index];
+                let own = &mut state.pair[index];
                 if !own.busy && own.waiting > 0 && own.in_flight < window {
                     own.waiting -= 1;
                     own.in_flight += 1;
                     own.busy = true;
                     let left = now + self.queue_pair;
-                    free.push_back((left, index));
-                    station_free = station_free.max(now) + self.station;
-                    arriving.push_back((station_free.max(left) + rest, index));
+                    state.free.push(left, index);
+                    state.station_free = state.station_free.max(now) + self.station;
+                    state.arriving.push(state.station_free.max(left) + rest, index);
                 }
             }
-            if thread.is_some() {
+            if done != NEVER {
                 continue;
             }
             // The thread fills the next queue pair that has room, and looks for completions after the last.
-            thread = match ready.from(at) {
-                Some(index) => {
-                    at = index;
-                    Some((now + self.post, Some(at)))
+            posting = state.ready.from(at);
+            if let Some(index) = posting {
+                (at, done) = (index, now + self.post);
+                continue;
+            }
+            at = 0;
+            if state.completions.is_empty() {
+                posting = state.ready.from(0);
+                if let Some(index) = posting {
+                    (at, done) = (index, now + self.post);
                 }
-                None if completions.is_empty() => {
-                    at = 0;
-                    ready.from(0).map(|index| (now + self.post, Some(index)))
+                continue;
+            }
+            // What ends a wait is seen within its latency: the thread is busy with it beyond that alone.
+            let mut spent = Time::ZERO;
+            let mut within = if is_waiting { self.look } else { Time::ZERO };
+            for _ in 0..state.completions.len().min(batch) {
+                let Some((index, told)) = state.completions.pop_front() else { break };
+                let own = &mut state.pair[index as usize];
+                own.seen += told;
+                if own.posted < of_one {
+                    state.ready.insert(index as usize);
+                }
+                spent += self.poll.saturating_sub(std::mem::take(&mut within));
+            }
+            done = now + spent;
+            if !skips {
+                continue;
+            }
+            match known.take_if(|known| known.is_again(now, done, &state)) {
+                Some(before) => {
+                    // What came since comes again, later each time, until a limit that counts is near.
+                    let times = before.repeats(&state, of_one);
+                    let period = now - before.now;
+                    let turn = ended.len() - before.ended;
+                    for _ in 0..times * turn as u64 {
+                        ended.push(ended[ended.len() - turn] + period);
+                    }
+                    for (own, before) in state.pair.iter_mut().zip(&before.state.pair) {
+                        let more = (own.posted - before.posted) * times as u32;
+                        own.posted += more;
+                        own.seen += more;
+                        own.completed += more;
+                    }
+                    let later = Time::from_ps(period.ps() * times);
+                    state.free.shift(later);
+                    state.arriving.shift(later);
+                    state.station_free += later;
+                    done += later;
+                    skips = false;
                 }
                 None => {
-                    at = 0;
-                    // What ends a wait is seen within its latency: the thread is busy with it beyond that alone.
-                    let mut spent = Time::ZERO;
-                    let mut within = if is_waiting { self.look } else { Time::ZERO };
-                    for (index, told) in completions.drain(..completions.len().min(batch)) {
-                        pair[index].seen += told;
-                        if pair[index].posted < of_one {
-                            ready.insert(index);
-                        }
-                        spent += self.poll.saturating_sub(std::mem::take(&mut within));
+                    looks += 1;
+                    if looks == stays {
+                        known = Some(Look { now, until: done, state: state.clone(), ended: ended.len() });
+                        (looks, stays) = (0, stays * 2);
                     }
-                    let until = now + spent;
-                    let look = || Look {
-                        now,
-                        until,
-                        station_free,
-                        free: free.clone(),
-                        arriving: arriving.clone(),
-                        completions: completions.clone(),
-                        pair: pair.clone(),
-                        ready: ready.0.clone(),
-                        ended: ended.len(),
-                    };
-                    let is_near = |known: &&Look| {
-                        known.arriving.len() == arriving.len() && known.completions.len() == completions.len()
-                    };
-                    let again = known.as_ref().filter(is_near).map(|known| (known, look()));
-                    let again = again.filter(|(known, here)| known.is_again(here, moderation));
-                    let mut later = Time::ZERO;
-                    if let Some((before, here)) = again {
-                        // What came since comes again, later each time, until a limit that counts is near.
-                        let times = here.repeats(before, of_one);
-                        let period = here.now - before.now;
-                        later = Time::from_ps(period.ps() * times);
-                        let turn = here.ended - before.ended;
-                        for _ in 0..times * turn as u64 {
-                            ended.push(ended[ended.len() - turn] + period);
-                        }
-                        for (own, before) in pair.iter_mut().zip(&before.pair) {
-                            let more = (own.posted - before.posted) * times;
-                            own.posted += more;
-                            own.seen += more;
-                            own.completed += more;
-                        }
-                        free.iter_mut().chain(arriving.iter_mut()).for_each(|(time, _)| *time += later);
-                        station_free += later;
-                        (known, skips) = (None, false);
-                    } else if skips {
-                        looks += 1;
-                        if looks == stays {
-                            (known, looks, stays) = (Some(look()), 0, stays * 2);
-                        }
-                    }
-                    Some((until + later, None))
                 }
-            };
+            }
         }
         ended
     }
