@@ -173,10 +173,6 @@ const MORE_IN_FLIGHT: u32 = 4;
 /// fills no station.
 const ROUNDS: f64 = 4.0;
 
-/// The same where nothing is read but how long slots are held: that settles sooner than a rate, and half of [`TIMES`] will do
-/// for queues that were full at the start.
-const HOLD_ROUNDS: f64 = 2.0;
-
 const MORE_ROUNDS: f64 = 16.0;
 
 /// Requests that end before the more are counted, where they are so many that this is fewer rounds.
@@ -290,7 +286,7 @@ pub(crate) fn run_mix(
     named: &[(String, f64)],
     (capacity, latency_s): (f64, f64),
     offered: Option<f64>,
-    Counted { requests: counted, phase, longer, holds_only }: Counted,
+    Counted { requests: counted, phase, longer, .. }: Counted,
     seed: Seed,
 ) -> Result<Loaded, ObserveError> {
     let (own, shares) = own(ready, named);
@@ -310,17 +306,15 @@ pub(crate) fn run_mix(
     let window = Time::from_seconds(counted / rate).min(LONGEST_WINDOW);
     let run = |in_flight: u32, rounds: f64| {
         // Queues that a closed loop fills at its start have to drain once before anything is counted.
-        let settling = (latency_s
-            * all.by_itself(if holds_only { TIMES / 2.0 } else { TIMES }, FEWEST_TIMES))
-        .max(longest_s * 2.0)
-        .min(counted / rate);
+        let settling =
+            (latency_s * all.by_itself(TIMES, FEWEST_TIMES)).max(longest_s * 2.0).min(counted / rate);
         let round = if offered.is_none() { f64::from(in_flight) / rate } else { latency_s };
         let warm_up = f64::from(in_flight) / rate * rounds + settling + phase * round.max(latency_s);
         let arrivals = offered.map_or(RequestArrivals::Closed(in_flight), RequestArrivals::Poisson);
         load(&own, &shares, arrivals, Time::from_seconds(warm_up), window, seed.child("load"))
     };
     let mut in_flight = enough(rate, latency_s, most);
-    let mut rounds = all.by_itself(if holds_only { HOLD_ROUNDS } else { ROUNDS }, FEWEST_ROUNDS);
+    let mut rounds = all.by_itself(ROUNDS, FEWEST_ROUNDS);
     let mut loaded = run(in_flight, rounds)?;
     // Steps of very different length bunch requests: then more of them are needed to fill a station, and it
     // takes longer until they have spread.
