@@ -18,6 +18,10 @@ use offpath_terminal::output::{Screen, TableCell, short};
 use offpath_twin::Seed;
 use serde::Serialize;
 
+/// From how many queue pairs on their state may not fit into a NIC's cache, which nothing here models. It is eight times what any
+/// log has that the model was held to.
+const MANY_QUEUE_PAIRS: u64 = 256;
+
 /// What decides the draws behind intervals.
 const SEED: u64 = 1;
 
@@ -77,6 +81,9 @@ pub struct ToolAnswer {
     pub verb: &'static str,
     /// Queue pairs, for all of which one thread posts.
     pub queue_pairs: u64,
+    /// What the rates leave out that so many queue pairs may meet; null where there are few. No row is better known than by
+    /// order then.
+    pub not_modelled: Option<&'static str>,
     /// Requests of each queue pair that are posted ahead.
     pub tx_depth: u64,
     /// Requests behind one doorbell.
@@ -206,7 +213,9 @@ pub fn tool(request: &ToolRequest) -> Result<ToolAnswer, Failure> {
             format!("use one of {known}"),
         )
     })?;
-    let system = request.system.load(&request.system.library()?, &request.device, &[])?;
+    let library = request.system.library()?;
+    let system =
+        request.system.between_two(&library, &request.device)?.load(&library, &request.device, &[])?;
     let bench = ToolBench::new(&system, &request.path).map_err(refused)?;
     let is_latency = program.kind == RunKind::Latency;
     let only_bandwidth = [
@@ -305,6 +314,9 @@ pub fn tool(request: &ToolRequest) -> Result<ToolAnswer, Failure> {
         path: bench.path().to_string(),
         verb: program.verb.name(),
         queue_pairs: first.queue_pairs,
+        not_modelled: (first.queue_pairs >= MANY_QUEUE_PAIRS).then_some(
+            "the state of so many queue pairs may not fit into the NIC's cache, and rates fall then",
+        ),
         tx_depth: first.tx_depth,
         post_list: first.post_list,
         inline_bytes: first.inline.get(),
@@ -369,7 +381,7 @@ fn known<'r>(
         if run.directions == TrafficDirections::Both {
             operations.push(PathOperation::new(run.verb, back.clone(), run.payload));
         }
-        has_evidence &= router.route(&operations[0])?.is_published;
+        has_evidence &= router.route(&operations[0])?.is_published && run.queue_pairs < MANY_QUEUE_PAIRS;
         bounds.push((PayloadBound::new(router, &operations)?, operations.len() as f64));
     }
     let figures = |system: &System| -> Option<Vec<BoundedFigure>> {
@@ -511,6 +523,9 @@ impl ToolAnswer {
         });
         text += &screen.table(&["payload", "binds", "then", "then"], rows.collect());
         text += "Peaks are not predicted. Where two ceilings are close a run stays below both.\n";
+        text.extend(
+            self.not_modelled.map(|what| format!("Not modelled: {what}: a run may stay far below.\n")),
+        );
         text + &self.known_text(screen)
     }
 
@@ -587,6 +602,16 @@ mod tests {
         };
         change(&mut request);
         tool(&request).map_err(|failure| format!("{failure:?}"))
+    }
+
+    /// What nothing models is said, and nothing beyond it is predicted.
+    #[test]
+    fn many_queue_pairs_are_known_by_order_alone() {
+        let of = |qps| listed(1, |request| request.qps = Some(qps)).expect("it is carried");
+        let many = of(MANY_QUEUE_PAIRS);
+        assert!(many.rows.iter().all(|row| row.basis == "order only"), "{many:?}");
+        assert!(many.not_modelled.is_some_and(|what| what.contains("the state of so many queue pairs")));
+        assert_eq!(of(MANY_QUEUE_PAIRS - 1).not_modelled, None);
     }
 
     /// A list has one completion, of large payloads, too, and what perftest refuses is refused: its source is what this follows.

@@ -93,10 +93,40 @@ fn a_card_that_could_not_be_written_is_refused_before_its_logs_are_read() {
         let refused = offpath(&[&["calibrate", &log, "--base", "connectx7", "-o", &card], more].concat());
         assert!(refused.code == 2 && said(&refused).contains(words), "{}: {}", refused.code, refused.stderr);
     };
+    // A host that an earlier card left beside is not replaced.
+    fs::write(folder.join("mine-xeon6426y.toml"), "").expect("it can be written");
+    refused("mine.toml", &[], "mine-xeon6426y.toml` is there already");
+    fs::remove_file(folder.join("mine-xeon6426y.toml")).expect("it can be removed");
     refused("card.toml", &[], "`card` stands for the device that is asked for");
     refused("connectx7.toml", &[], "there is a device `connectx7` already");
     let of_one = ["--set", "nic.queue_pair_request_time=140ns"];
     refused("mine.toml", &of_one, "give it too: `--set client.nic.queue_pair_request_time=140 ns`");
+}
+
+/// Benchmarks run between two of the card, whatever a design's clients are; rows that its port cannot carry are of another card.
+#[test]
+fn rows_above_the_port_are_of_another_card() {
+    let folder = folder("above-port");
+    let log_file = folder.join("fast.log").display().to_string();
+    fs::write(&log_file, log(1, 300.0, 150.0)).expect("it can be written");
+    let learn = |base: &str, more: &[&str]| {
+        offpath(
+            &[&["calibrate", &log_file, "--base", base, "--fit", "nic.queue_pair_request_time"], more]
+                .concat(),
+        )
+    };
+    // 150 Gbit/s are more than the clients of its cluster carry, and less than the card.
+    let found = learn("connectx6", &[]);
+    assert!(
+        found.code == 0 && found.stdout.contains("testbed rack-pair"),
+        "{}{}",
+        found.stdout,
+        found.stderr
+    );
+    let refused = learn("connectx6", &["--testbed", "rack"]);
+    let words = "fast.log:29 has 150.0 Gbit/s, and the ports of `client-host` carry 100 Gbit/s each way: 9 of 20 rows are above";
+    assert!(refused.code == 2 && said(&refused).contains(words), "{}: {}", refused.code, refused.stderr);
+    assert!(said(&refused).contains("`--set nic.port_rate=400Gbps --set client.nic.port_rate=400Gbps`"));
 }
 
 /// The card is the one that its points were held to: what was set is in it, and no measurement, and it stands in the testbed that
@@ -582,6 +612,7 @@ fn a_number_at_the_end_of_the_search_is_no_measured_one() {
     let number = &found["numbers"][0];
     assert_eq!((&number["at_bound"], &number["told"]), (&true.into(), &false.into()), "{number}");
     assert_eq!(number["assumed_because"], "at-bound");
+    assert_eq!(found["worse_than_roofline"], true);
     let text = fs::read_to_string(&card).expect("a card");
     assert!(text.contains("the search ends there, and the logs ask for more"), "{text}");
     fs::remove_file(&card).expect("it is there");

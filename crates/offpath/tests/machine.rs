@@ -100,6 +100,35 @@ fn files_that_are_no_machine_are_refused() {
     assert_eq!(refused.code, 2);
     assert!(refused.stderr.contains("--card"), "{}", refused.stderr);
     answer(&["collect", "--from", &cards, "--card", "02:00.0"]);
+    // Files by hand that two machines gave.
+    for (one, other, what) in [
+        ("Model name: One\n", "Model name: Two\n", "the processor is `One` by"),
+        (
+            "01:00.0 Ethernet controller: A One\n",
+            "01:00.0 Ethernet controller: B Two\n",
+            "the function 0000:01:00.0 is",
+        ),
+        (
+            "hca_id:\tmlx5_0\n\tfw_ver:\t1.2\n\tport:\t1\n",
+            "hca_id:\tmlx5_0\n\tfw_ver:\t1.3\n\tport:\t1\n",
+            "the firmware of mlx5_0",
+        ),
+    ] {
+        let both =
+            format!("{},{}", file("one-tool.txt", one.as_bytes()), file("other-tool.txt", other.as_bytes()));
+        let refused = offpath(&["collect", "--from", &both]);
+        let said =
+            refused.stderr.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ");
+        assert!(
+            refused.code == 2 && said.contains("of two machines") && said.contains(what),
+            "{said}{}",
+            refused.stdout
+        );
+    }
+    // The same card with its numbers is the same card.
+    let plain = file("one-tool.txt", b"01:00.0 Ethernet controller: A One [B-2] (rev 01)\n");
+    let numbered = file("other-tool.txt", b"01:00.0 Ethernet controller [0200]: A One [B-2] [15b3:1021]\n");
+    answer(&["collect", "--from", &format!("{plain},{numbered}")]);
     // An archive that was cut off, and one whose size says more than there is.
     let whole = folder.path().join("whole.tar").display().to_string();
     offpath(&["collect", "-o", &whole]);
@@ -139,12 +168,17 @@ fn low_rows_have_a_cause_and_an_exit_code() {
     assert_eq!(first["cause"], "tx-depth", "{}", found["causes"]);
     let text = wide_answer(&arguments);
     assert!(text.contains("--tx-depth 128") && text.contains("Measured and expected"), "{text}");
-    // A card of 200 Gbit/s is not judged against clients of half of that without a word.
-    let unlike = |more: &[&str]| {
+    // A card of 200 Gbit/s is judged against one of its own, and against clients of half of that only where they are named.
+    let taken = |more: &[&str]| {
         let found = json(&[&["diagnose", &log, "--device", "connectx6"], more].concat());
-        found["unlike_ends"].to_string().contains("by `--testbed`, as `rack-pair`")
+        let said = |key: &str, words: &str| found[key].to_string().contains(words);
+        (
+            said("unlike_ends", "by `--testbed`, as `rack-pair`"),
+            said("assumed", "both machines have this card"),
+        )
     };
-    assert!(unlike(&[]) && !unlike(&["--testbed", "rack-pair"]));
+    assert_eq!(taken(&[]), (false, true));
+    assert_eq!(taken(&["--testbed", "rack"]), (true, false));
     let accepted = offpath(&["diagnose", &log, "--device", "connectx7", "--expect", "0.9"]);
     assert_eq!(accepted.code, 1, "{}", accepted.stdout);
     let accepted = offpath(&["diagnose", &log, "--device", "connectx7", "--expect", "0.001"]);

@@ -115,6 +115,53 @@ fn counters_are_held_to_a_plan() {
     assert!(found.stdout.contains("1 counters whose device no reading tells"), "{}", found.stdout);
 }
 
+/// An acceptance test is not passed by what has lost packets, and is by a port that holds senders back.
+#[test]
+fn loss_fails_what_agrees_in_rates() {
+    let (folder, plan_file) = saved();
+    let rate = number(&plan()["traffic"]["req_per_s"]);
+    let with = |counter: &str| {
+        let line = |count: u64| format!("/sys/class/infiniband/nic_0/ports/1/{counter}:{count}\n");
+        let text =
+            readings(rate, 1.0).replace("time 1700000010.5\n", &format!("{}time 1700000010.5\n", line(3)));
+        let name = file(folder.path(), "trouble.txt", &(text + &line(30)));
+        offpath(&["watch", "--expect", &plan_file, &name])
+    };
+    for (counter, code, said) in [
+        ("hw_counters/out_of_sequence", 1, "agree in what they move, and packets were lost or came again."),
+        ("counters/port_rcv_errors", 1, "2.70/s packets with errors"),
+        ("counters/port_xmit_wait", 0, "Plan and card agree."),
+    ] {
+        let found = with(counter);
+        assert_eq!(found.code, code, "{counter}: {}{}", found.stdout, found.stderr);
+        let words = found.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains(said), "{counter}: {words}");
+    }
+}
+
+/// A store that sends every request to the host at the rate of those that should have come there shows the same counters.
+#[test]
+fn what_the_observed_rate_takes_for_granted_is_said() {
+    let (folder, plan_file) = saved();
+    let rate = number(&plan()["traffic"]["req_per_s"]);
+    let healthy = file(folder.path(), "healthy.txt", &readings(rate, 1.0));
+    let interval = |more: &[&str]| {
+        let answer = json(&[&["watch", "--expect", &plan_file, &healthy], more].concat());
+        answer["intervals"][0].clone()
+    };
+    let served = number(&at("endpoints", "", "host")["reads_per_request"]);
+    let presumed = number(&interval(&[])["presumed_served_per_request"]);
+    assert!(served < 1.0 && (presumed / served - 1.0).abs() < 1e-9, "{presumed} of {served}");
+    let given = interval(&["--rate", &format!("{rate}/s")]);
+    assert!(given["presumed_served_per_request"].is_null(), "{given}");
+    let text = wide_answer(&["watch", "--expect", &plan_file, &healthy]);
+    assert!(text.contains("taken from the plan: that a request asks"), "{text}");
+    // All of the requests at the host, at the rate that reaches it: the rate that is given tells.
+    let reaching = format!("{}/s", (rate * served).round());
+    let found = offpath(&["watch", "--expect", &plan_file, &healthy, "--rate", &reaching]);
+    assert_eq!(found.code, 1, "{}", found.stdout);
+}
+
 #[test]
 fn what_is_no_plan_or_no_reading_is_refused() {
     let (folder, plan_file) = saved();

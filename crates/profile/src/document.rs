@@ -70,11 +70,24 @@ impl Category {
                     ]
                 }
             }
-            Category::Host | Category::Testbed => {
+            Category::Host => {
                 const {
                     &[
                         Word::one("name", "\"my-name\"", "The name that other files and commands use."),
                         DESCRIPTION,
+                    ]
+                }
+            }
+            Category::Testbed => {
+                const {
+                    &[
+                        Word::one("name", "\"my-name\"", "The name that other files and commands use."),
+                        DESCRIPTION,
+                        Word::optional(
+                            "pair",
+                            "\"rack-pair\"",
+                            "The testbed of two machines with the card, between which its benchmarks are taken to run.",
+                        ),
                     ]
                 }
             }

@@ -287,6 +287,27 @@ impl Library {
         Ok(system)
     }
 
+    /// The testbed of two machines with the device, where the one that it stands in names such: a benchmark mostly runs between
+    /// two machines that have the same card. Absent where the device stands in no other.
+    ///
+    /// ```
+    /// use offpath_profile::Library;
+    /// assert_eq!(Library::builtin().pair_of("connectx6")?.as_deref(), Some("rack-pair"));
+    /// assert_eq!(Library::builtin().pair_of("connectx7")?, None);
+    /// # Ok::<(), offpath_profile::ProfileError>(())
+    /// ```
+    pub fn pair_of(&self, device: &str) -> Result<Option<String>, ProfileError> {
+        let device = self.open(Category::Device, device, None)?;
+        let header = device.require(Category::Device)?;
+        let Some(name) = header.word("testbed").filter(|_| device.header(Category::Testbed).is_none()) else {
+            return Ok(None);
+        };
+        let named = Some((&device.source, header.span_of("testbed")));
+        let testbed = self.open(Category::Testbed, name, named)?;
+        let header = testbed.require(Category::Testbed)?;
+        Ok(header.word("pair").map(str::to_string))
+    }
+
     /// Whether a device's file describes a testbed too: the machines that it was learnt in or found in.
     pub fn brings_testbed(&self, device: &str) -> Result<bool, ProfileError> {
         Ok(self.open(Category::Device, device, None)?.header(Category::Testbed).is_some())

@@ -91,6 +91,16 @@ impl SystemOptions {
             ..SystemRequest::default()
         })?)
     }
+
+    /// The same for a command about runs of a benchmark, which are taken to be between two machines with the device where no
+    /// testbed is named.
+    pub fn between_two(&self, library: &Library, device: &str) -> Result<SystemOptions, Failure> {
+        let testbed = match &self.testbed {
+            Some(named) => Some(named.clone()),
+            None => library.pair_of(device)?,
+        };
+        Ok(SystemOptions { testbed, ..self.clone() })
+    }
 }
 
 /// Words of a command as a shell takes them, each after a blank.

@@ -226,6 +226,21 @@ fn of_errors(errors: &LearntErrors, source: &str) -> String {
     )
 }
 
+fn file_name(file: &str) -> &str {
+    file.rsplit('/').next().unwrap_or(file)
+}
+
+/// A file's name without `.toml`.
+fn stem(file: &str) -> &str {
+    file_name(file).trim_end_matches(".toml")
+}
+
+/// What the copy of a base's file beside the card is called; `which` counts those of one name.
+pub(super) fn beside_name(card: &str, file: &str, which: usize) -> String {
+    let which = if which > 1 { format!("-{which}") } else { String::new() };
+    format!("{card}-{}{which}.toml", stem(file))
+}
+
 /// The files of the card that was learnt: the device with its testbed, and a copy of every other file that a number was fitted in.
 pub(super) fn card(
     library: &Library,
@@ -238,8 +253,7 @@ pub(super) fn card(
     let mut hasher = crc32fast::Hasher::new();
     logs.iter().for_each(|log| hasher.update(log.crc32.as_bytes()));
     let stamp = format!("{:08x}", hasher.finalize());
-    let file_name = |file: &str| file.rsplit('/').next().unwrap_or(file).to_string();
-    let named: Vec<String> = logs.iter().take(2).map(|log| file_name(&log.file)).collect();
+    let named: Vec<String> = logs.iter().take(2).map(|log| file_name(&log.file).to_string()).collect();
     let more = logs.len().saturating_sub(named.len());
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let source_words = format!("offpath calibrate: {}{more}, crc32 {stamp}", named.join(", "));
@@ -290,8 +304,9 @@ pub(super) fn card(
     drop.iter().for_each(|name| {
         bed.remove(name);
     });
-    if let Some(name) = bed.get_mut("testbed").and_then(|item| item.get_mut("name")) {
-        *name = toml_edit::value(request.name.as_str());
+    if let Some(header) = bed.get_mut("testbed").and_then(|item| item.as_table_mut()) {
+        header.insert("name", toml_edit::value(request.name.as_str()));
+        header.remove("pair");
     }
     let of_bed: Vec<&ChangedNumber> = by_file.get(testbed_file.as_str()).unwrap_or(&none).clone();
     let of_bed: Vec<&ChangedNumber> = of_bed
@@ -310,11 +325,10 @@ pub(super) fn card(
     // Hosts and other machines' devices with fitted numbers are files beside it.
     let mut beside = Vec::new();
     for (file, own) in by_file.iter().filter(|(file, _)| **file != device_file && **file != testbed_file) {
-        let stem = file_name(file).trim_end_matches(".toml").to_string();
+        let stem = stem(file);
         // Two hosts may have one name in two folders.
         let is_free = |name: &String| beside.iter().all(|one: &CardFile| one.name != *name);
-        let names = std::iter::once(String::new()).chain((2..).map(|count| format!("-{count}")));
-        let mut names = names.map(|which| format!("{}-{stem}{which}.toml", request.name));
+        let mut names = (1..).map(|which| beside_name(&request.name, file, which));
         let copy = names.find(is_free).expect("there are more names than files");
         let mut document = parsed(file, &source(library, file)?)?;
         put(&mut document, file, own, &source_words)?;

@@ -10,13 +10,13 @@ use crate::system::{SystemAnswer, unlike_ends};
 use crate::tool::refused;
 use offpath_learn::{
     Calibration, CalibrationError, CalibrationProgress, CalibrationRequest, ErrorSummary, HoldOut,
-    KeptNumber, KeptReason, LearntDoubt, LearntNumber, LeftAside, MeasuredPoint, PacketHeader,
+    KeptNumber, KeptReason, LearntDoubt, LearntNumber, LeftAside, MeasuredPoint, MeasuredRun, PacketHeader,
     PointCollector, RunKind, calibrate as learn, program_of,
 };
-use offpath_logs::LogItem;
-use offpath_profile::LearntErrors;
+use offpath_logs::{LogItem, TrafficDirections};
+use offpath_profile::{LearntErrors, Library, System};
 use offpath_quantity::Bytes;
-use offpath_route::Router;
+use offpath_route::{Path, Router};
 use offpath_terminal::failure::{Failure, unknown_path};
 use offpath_terminal::options::SystemOptions;
 use serde::Serialize;
@@ -81,6 +81,8 @@ pub struct CalibrateAnswer {
     pub held_out_error: ErrorAnswer,
     /// The same of a roofline of two numbers, fitted to the same points.
     pub held_out_error_of_roofline: ErrorAnswer,
+    /// Whether the median error is above 5% and more than twice that of the roofline: the model does not describe this card.
+    pub worse_than_roofline: bool,
     /// The same of a straight line of time over size, fitted to the same points.
     pub held_out_error_of_line: ErrorAnswer,
     /// What runs that were repeated differ by.
@@ -298,7 +300,29 @@ pub fn calibrate(request: &CalibrateRequest) -> Result<CalibrateAnswer, Failure>
     calibrate_telling(request, &())
 }
 
-/// The same, which says how far it is.
+/// The library, and the system that is begun from with the options that tell which it is.
+fn begun_from(request: &CalibrateRequest) -> Result<(Library, SystemOptions, System), Failure> {
+    let library = request.system.library()?;
+    // What the fit takes minutes for has to have a name.
+    library.check_new_name(&request.name)?;
+    let options = request.system.between_two(&library, &request.base)?;
+    let system = options.load(&library, &request.base, &[])?;
+    Ok((library, options, system))
+}
+
+/// The names of the files that [`calibrate`] may have to write: the card, and beside it each other file of the base in which a
+/// number may be fitted.
+///
+/// # Errors
+/// Where the base or the name is refused.
+pub fn card_files(request: &CalibrateRequest) -> Result<Vec<String>, Failure> {
+    let (_, _, system) = begun_from(request)?;
+    let files: BTreeSet<&String> = system.numbers.values().map(|number| &number.file).collect();
+    let beside = files.into_iter().map(|file| card::beside_name(&request.name, file, 1));
+    Ok(std::iter::once(format!("{}.toml", request.name)).chain(beside).collect())
+}
+
+/// [`calibrate`], which says how far it is.
 ///
 /// # Errors
 /// As [`calibrate`].
@@ -306,11 +330,8 @@ pub fn calibrate_telling(
     request: &CalibrateRequest,
     progress: &dyn CalibrationProgress,
 ) -> Result<CalibrateAnswer, Failure> {
-    let library = request.system.library()?;
-    // What the fit takes minutes for has to have a name.
-    library.check_new_name(&request.name)?;
-    let system = request.system.load(&library, &request.base, &[])?;
-    let without = SystemOptions { set: Vec::new(), ..request.system.clone() };
+    let (library, options, system) = begun_from(request)?;
+    let without = SystemOptions { set: Vec::new(), ..options };
     let plain = without.load(&library, &request.base, &[])?;
     card::check_set(&system, &plain)?;
     // Whether queue pairs or an engine have to carry it, the logs decide.
@@ -326,6 +347,7 @@ pub fn calibrate_telling(
         Ok(())
     })?;
     let (points, aside) = collector.finish();
+    check_ports(&points, &system, &path)?;
     if points.is_empty() {
         let why = aside.first().map_or_else(
             || "no row of perftest or of pcie-bench is in it".to_string(),
@@ -385,6 +407,7 @@ pub fn calibrate_telling(
         left_out_cluster_error: learnt.left_out_clusters.into(),
         held_out_error: learnt.predicted.into(),
         held_out_error_of_roofline: learnt.roofline.into(),
+        worse_than_roofline: is_worse(learnt.predicted, learnt.roofline),
         held_out_error_of_line: learnt.line.into(),
         repeated_difference: learnt.repeated.into(),
         held_out_within_80: learnt.covered,
@@ -398,6 +421,53 @@ pub fn calibrate_telling(
         packet_header_bytes: header.map(|header| header.size.get()),
         card,
     })
+}
+
+/// How far above the port a rate may be printed: by rounding, and by what a run posts before its clock starts.
+const ABOVE_PORT: f64 = 1.02;
+
+/// Refuses rates of payload that no port of the path carries: the base is then another card, and whatever is fitted of it is
+/// wrong by as much.
+fn check_ports(points: &[MeasuredPoint], system: &System, path: &Path) -> Result<(), Failure> {
+    let end = |name| system.endpoint(name).map(|(machine, _)| (&machine.role, machine.nic.port_rate));
+    let (Ok((from, sends)), Ok((to, receives))) = (end(&path.requester), end(&path.responder)) else {
+        return Ok(());
+    };
+    if from == to {
+        return Ok(());
+    }
+    let port = sends.min(receives);
+    let above = points.iter().filter_map(|point| {
+        let MeasuredRun::QueuePairs(run) = &point.run else { return None };
+        let ways = if run.directions == TrafficDirections::Both { 2.0 } else { 1.0 };
+        let measured = point.measured * run.payload.get() as f64 * 8.0;
+        let is_above =
+            run.kind == RunKind::Bandwidth && measured > port.bits_per_second() as f64 * ways * ABOVE_PORT;
+        is_above.then_some((point, measured))
+    });
+    let above: Vec<(&MeasuredPoint, f64)> = above.collect();
+    let Some((point, measured)) = above.iter().max_by(|one, other| one.1.total_cmp(&other.1)) else {
+        return Ok(());
+    };
+    Err(Failure::input(
+        format!(
+            "{}:{} has {:.1} Gbit/s, and the ports of `{path}` carry {port} each way: {} of {} rows are above that",
+            point.file,
+            point.line,
+            measured / 1e9,
+            above.len(),
+            points.len(),
+        ),
+        "name the card that was measured by `--base` (`offpath device list`) and its machines by `--testbed`, give its port by \
+         `--set nic.port_rate=400Gbps --set client.nic.port_rate=400Gbps`, or leave a log out whose figure is wrong",
+    ))
+}
+
+/// From which median error on a card that a roofline describes twice as well is said to be described by the roofline alone.
+const FAR_OFF: f64 = 0.05;
+
+fn is_worse(own: ErrorSummary, roofline: ErrorSummary) -> bool {
+    own.points > 0 && own.median > FAR_OFF && own.median > 2.0 * roofline.median
 }
 
 /// What makes points fit in place of a number.

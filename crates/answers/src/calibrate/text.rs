@@ -10,9 +10,6 @@ fn percent(value: Option<f64>) -> String {
 /// How many of the worst points are shown.
 const WORST: usize = 8;
 
-/// From which median error on a card that a roofline describes twice as well is said to be described by the roofline alone.
-const FAR_OFF: f64 = 0.05;
-
 impl CalibrateAnswer {
     /// The answer as a page of text.
     pub fn text(&self, screen: &Screen) -> String {
@@ -125,15 +122,12 @@ impl CalibrateAnswer {
             row("between repeated runs", &self.repeated_difference),
         ];
         text += &screen.table(&["", "points", "median", "nine of ten within", "greatest"], rows);
-        if let Some((own, roofline)) = self.held_out_error.median.zip(self.held_out_error_of_roofline.median)
-            && own > FAR_OFF
-            && own > 2.0 * roofline
-        {
+        if self.worse_than_roofline {
             text += &format!(
                 "WORSE THAN TWO NUMBERS: held-out points are off by {} in the median, and by {} with a roofline. The model does not describe \
                  this card; plan nothing with it.\n",
-                percent(Some(own)),
-                percent(Some(roofline))
+                percent(self.held_out_error.median),
+                percent(self.held_out_error_of_roofline.median)
             );
         }
         if self.held_out_error.points > 0 {

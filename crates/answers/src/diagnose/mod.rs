@@ -230,7 +230,9 @@ pub struct SkippedAnswer {
 /// # Errors
 /// Where a log or the device cannot be read, the path is refused, or the share is not between 0 and 1.
 pub fn diagnose(request: &DiagnoseRequest) -> Result<DiagnoseAnswer, Failure> {
-    let system = request.system.load(&request.system.library()?, &request.device, &[])?;
+    let library = request.system.library()?;
+    let options = request.system.between_two(&library, &request.device)?;
+    let system = options.load(&library, &request.device, &[])?;
     let router = Router::new(&system)?;
     let path = match &request.path {
         Some(path) => router.path(path).map_err(|error| unknown_path(&router, path, error))?.to_string(),
@@ -293,6 +295,12 @@ pub fn diagnose(request: &DiagnoseRequest) -> Result<DiagnoseAnswer, Failure> {
     })?;
     let mut answer = DiagnoseAnswer::of(&system, path, found, request.least_share);
     answer.assumed.extend(unread);
+    if options.testbed != request.system.testbed {
+        answer.assumed.push(format!(
+            "both machines have this card, as in the testbed `{}`; where the other has another, name its testbed by `--testbed`",
+            system.testbed
+        ));
+    }
     let oddities = machine.iter().flat_map(|machine| &machine.oddities);
     answer.oddities = oddities.map(|one| format!("{} ({})", one.what, one.at)).collect();
     if !failed.is_empty() && ["normal", "held-back-as-stated"].contains(&answer.verdict) {

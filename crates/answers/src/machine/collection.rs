@@ -146,6 +146,14 @@ pub fn read_facts(files: &[CollectionFile]) -> Result<ReadFacts, Failure> {
     let mut facts = MachineFacts::default();
     let (mut taken, mut unread) = (Vec::new(), Vec::new());
     for file in files {
+        let mut own = MachineFacts::default();
+        own.read(&file.name, &file.text);
+        if let Some(what) = facts.otherwise(&own) {
+            return Err(Failure::input(
+                format!("the files are of two machines: {what}"),
+                "give those of one machine at a time",
+            ));
+        }
         let lines = facts.read(&file.name, &file.text);
         // The list of what was run is for readers.
         if lines == 0 && !file.name.ends_with(super::CONTENTS) && !file.text.trim().is_empty() {

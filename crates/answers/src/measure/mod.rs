@@ -144,7 +144,7 @@ impl MeasureRequest {
 
     fn on_twin(&self, device: &str) -> Result<MeasurePlan, Failure> {
         let library = self.system.library()?;
-        let system = self.system.load(&library, device, &[])?;
+        let system = self.system.between_two(&library, device)?.load(&library, device, &[])?;
         let router = Router::new(&system)?;
         let paths = match self.paths.is_empty() {
             true => suite_paths(&router, &system),

@@ -76,6 +76,9 @@ pub struct WatchIntervalAnswer {
     pub rate_basis: &'static str,
     /// What counters of requests show; null where the readings have none of those that the plan sends.
     pub observed_req_per_s: Option<f64>,
+    /// Where the rate is observed and the plan sends requests to other endpoints too: how many READs, WRITEs and atomics of a
+    /// request reach a machine of this endpoint by the plan, which the rate takes for granted; null elsewhere.
+    pub presumed_served_per_request: Option<f64>,
     /// The least that it should be: of the plan's interval, or a tenth below what is given.
     pub expected_req_per_s_low: f64,
     /// The most that it should be.
@@ -154,6 +157,8 @@ pub struct TroubleAnswer {
     pub counts: &'static str,
     /// How many per second.
     pub counts_per_s: f64,
+    /// Whether something was lost or had to come again, which no rate makes good; congestion alone is not.
+    pub loses: bool,
     /// What to look at next.
     pub next: &'static str,
 }
@@ -527,16 +532,16 @@ pub fn watch(request: &WatchRequest, readings: &[PathBuf]) -> Result<WatchAnswer
 }
 
 impl WatchAnswer {
-    /// Whether every interval was compared and differs nowhere.
+    /// Whether every interval was compared, differs nowhere and lost nothing.
     pub fn is_met(&self) -> bool {
         !self.intervals.is_empty() && self.intervals.iter().all(WatchIntervalAnswer::is_met)
     }
 }
 
 impl WatchIntervalAnswer {
-    /// Whether it was compared and differs nowhere.
+    /// Whether it was compared, differs nowhere and lost nothing.
     pub fn is_met(&self) -> bool {
-        self.compared && self.differences.is_empty()
+        self.compared && self.differences.is_empty() && !self.troubles.iter().any(|one| one.loses)
     }
 
     fn of(found: &WatchedInterval) -> WatchIntervalAnswer {
@@ -559,11 +564,12 @@ impl WatchIntervalAnswer {
             share: one.share,
             next: one.next,
         });
-        let troubles = found.troubles().map(|(counter, next)| TroubleAnswer {
+        let troubles = found.troubles().map(|(counter, trouble)| TroubleAnswer {
             counter: counter.name.clone(),
             counts: counter.meaning.counts,
             counts_per_s: counter.per_s,
-            next,
+            loses: trouble.loses(),
+            next: trouble.next(),
         });
         let without_rate = found.without_rate.iter().map(|one| NoRateAnswer {
             counter: one.key.name.clone(),
@@ -596,6 +602,7 @@ impl WatchIntervalAnswer {
                 RateBasis::Planned => "planned",
             },
             observed_req_per_s: found.rate.observed_per_s,
+            presumed_served_per_request: found.presumed_served,
             expected_req_per_s_low: found.rate.expected_per_s.0,
             expected_req_per_s_high: found.rate.expected_per_s.1,
             compared: found.is_compared(),

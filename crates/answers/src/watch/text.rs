@@ -77,6 +77,13 @@ impl WatchIntervalAnswer {
             ),
             _ => format!("counters are expected at the planned {should}, since none counts requests\n"),
         };
+        if let Some(served) = self.presumed_served_per_request {
+            text += &format!(
+                "taken from the plan: that a request asks {} READs, WRITEs or atomics of this endpoint, and others of other \
+                 endpoints. Another mix at another rate looks the same here; `--rate` with what the program counts tells\n",
+                short(served)
+            );
+        }
         let (told, silent): (Vec<_>, Vec<_>) = self
             .counters
             .iter()
@@ -100,7 +107,14 @@ impl WatchIntervalAnswer {
         }
         match (self.compared, self.differences.is_empty()) {
             (false, _) => text += "Nothing could be compared with the plan.\n",
-            (true, true) => text += "Plan and card agree.\n",
+            (true, true) => {
+                let but = if self.is_met() {
+                    ""
+                } else {
+                    " in what they move, and packets were lost or came again"
+                };
+                text += &format!("Plan and card agree{but}.\n");
+            }
             (true, false) => {
                 text += "Plan and card differ:\n";
                 text += &self.differences.iter().map(DifferenceAnswer::line).collect::<String>();

@@ -108,8 +108,8 @@ impl Cause {
             }
             Cause::DdioOff => "what the NIC moves goes to memory instead of the last-level cache (DDIO off)",
             Cause::PortRate => {
-                "the network carries less than the ports: a port at a lower rate, one port of a bond or one function of \
-                 two, a slower switch, or pause frames"
+                "the network carries less than the ports: a port at a lower rate, another card at the other end, one port of a \
+                 bond or one function of two, a slower switch, or pause frames"
             }
             Cause::OtherEndpoint => "the other end is another endpoint of the card than was meant",
             Cause::FewIterations => "the run has few iterations, so that warm-up and end count",

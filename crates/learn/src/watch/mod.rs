@@ -4,7 +4,9 @@ mod readings;
 mod table;
 
 pub use readings::{Counted, CounterKey, CounterReadings, NoReading};
-pub use table::{COUNTERS, CounterMeaning, CounterPlace, CounterScope, ServedVerb, SpeaksOf, TlpKind};
+pub use table::{
+    COUNTERS, CounterMeaning, CounterPlace, CounterScope, ServedVerb, SpeaksOf, TlpKind, Trouble,
+};
 
 use offpath_route::WireWay;
 use std::collections::{BTreeMap, BTreeSet};
@@ -174,6 +176,9 @@ pub struct WatchedInterval {
     pub basis: RateBasis,
     /// That rate.
     pub rate: WatchedRate,
+    /// Where the rate is observed and the plan sends requests elsewhere, too: how many READs, WRITEs and atomics of a request
+    /// reach a machine of this endpoint by the plan. The rate takes that for granted.
+    pub presumed_served: Option<f64>,
     /// Counters that speak of the plan or of trouble, in the order of the table.
     pub counters: Vec<WatchedCounter>,
     /// Counters without a rate.
@@ -299,6 +304,7 @@ impl Watch<'_> {
             to_ns,
             basis,
             rate: WatchedRate { observed_per_s, expected_per_s },
+            presumed_served: self.presumed_served().filter(|_| matches!(basis, RateBasis::Observed(_))),
             counters: counters.collect(),
             without_rate,
             devices,
@@ -350,6 +356,15 @@ impl Watch<'_> {
             }
         }
         (planned > 0.0 && counted > 0.0).then(|| counted / planned)
+    }
+
+    /// What a request asks of a machine of this endpoint, where it asks something of other endpoints too.
+    fn presumed_served(&self) -> Option<f64> {
+        let asked = |one: &PlannedEndpoint| one.reads + one.writes + one.atomics > 0.0;
+        let is_elsewhere =
+            self.planned.endpoints.iter().any(|one| one.endpoint != self.at.endpoint && asked(one));
+        let all = [ServedVerb::Read, ServedVerb::Write, ServedVerb::Atomic];
+        is_elsewhere.then(|| all.into_iter().map(|verb| self.served(verb)).sum())
     }
 
     /// Whether the rate of requests is taken from this counter alone.
@@ -465,10 +480,10 @@ impl WatchedInterval {
         found
     }
 
-    /// What a healthy run has none of: the counter, how many per second, and what to look at.
-    pub fn troubles(&self) -> impl Iterator<Item = (&WatchedCounter, &'static str)> {
+    /// What a healthy run has none of and this one has.
+    pub fn troubles(&self) -> impl Iterator<Item = (&WatchedCounter, Trouble)> {
         self.counters.iter().filter_map(|counter| match counter.meaning.speaks_of {
-            SpeaksOf::Trouble(next) if counter.per_s > 0.0 => Some((counter, next)),
+            SpeaksOf::Trouble(trouble) if counter.per_s > 0.0 => Some((counter, trouble)),
             _ => None,
         })
     }
@@ -503,6 +518,7 @@ fn next_step(speaks_of: SpeaksOf, is_low: bool) -> &'static str {
         (SpeaksOf::Requests(_), _) => {
             "verbs are mixed otherwise than planned: the shares of the alternatives that the program takes"
         }
-        (SpeaksOf::Trouble(next) | SpeaksOf::Nothing(next), _) => next,
+        (SpeaksOf::Trouble(trouble), _) => trouble.next(),
+        (SpeaksOf::Nothing(next), _) => next,
     }
 }

@@ -62,6 +62,43 @@ pub enum ServedVerb {
     Atomic,
 }
 
+/// What a healthy run has none of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// Packets were lost, or overtook one another.
+    Loss,
+    /// A receiver was not ready.
+    SlowReceiver,
+    /// Senders were held back.
+    Congestion,
+    /// Packets were damaged.
+    Broken,
+}
+
+impl Trouble {
+    /// What to look at next.
+    pub fn next(self) -> &'static str {
+        match self {
+            Trouble::Loss => {
+                "packets are lost or overtake one another: pause frames or congestion marks on the switch's ports, cables, `ethtool -S`"
+            }
+            Trouble::SlowReceiver => {
+                "the receiver posts too few receives or is too slow: more of them, `--rx-depth` of a benchmark"
+            }
+            Trouble::Congestion => {
+                "the network holds senders back: congestion control, an oversubscribed switch, several senders at one port"
+            }
+            Trouble::Broken => "a cable, a transceiver or a port: `mlxlink -d DEVICE`, `ethtool -m`",
+        }
+    }
+
+    /// Whether something was lost or had to come again, so that no rate makes the run a good one. A port that is full holds
+    /// senders back and loses nothing.
+    pub fn loses(self) -> bool {
+        self != Trouble::Congestion
+    }
+}
+
 /// What a counter speaks of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpeaksOf {
@@ -83,8 +120,8 @@ pub enum SpeaksOf {
     },
     /// Requests that reach the endpoint.
     Requests(ServedVerb),
-    /// What a healthy run has none of, and what to do about it.
-    Trouble(&'static str),
+    /// What a healthy run has none of.
+    Trouble(Trouble),
     /// Nothing of the plan, and why.
     Nothing(&'static str),
 }
@@ -155,11 +192,6 @@ const FUNCTION_BYTES: &str = "RDMA of one function, payload and headers";
 const FUNCTION_PACKETS: &str = "RDMA packets of one function, requests and acknowledgements among them";
 const PORT_BYTES: &str = "frames of all functions and of the kernel, with Ethernet headers";
 const PORT_PACKETS: &str = "frames of all functions and of the kernel";
-const LOSS: &str = "packets are lost or overtake one another: pause frames or congestion marks on the switch's ports, cables, `ethtool -S`";
-const SLOW_RECEIVER: &str =
-    "the receiver posts too few receives or is too slow: more of them, `--rx-depth` of a benchmark";
-const CONGESTION: &str = "the network holds senders back: congestion control, an oversubscribed switch, several senders at one port";
-const BROKEN: &str = "a cable, a transceiver or a port: `mlxlink -d DEVICE`, `ethtool -m`";
 const KERNEL: &str = "traffic of the kernel's own network stack: RDMA passes it by";
 const OWN_ACCESSES: &str = "the processors' own accesses to devices, doorbells among them: the model has their time and not their TLPs";
 const NOT_COUNTED: &str = "registers that the vendor's header calls unsupported";
@@ -298,65 +330,107 @@ pub const COUNTERS: &[CounterMeaning] = &[
         SpeaksOf::Nothing(KERNEL),
         "packets that the kernel sends",
     ),
-    row("out_of_sequence", &[HardwareCounters], 1, SpeaksOf::Trouble(LOSS), "packets out of sequence"),
-    row("packet_seq_err", &[HardwareCounters], 1, SpeaksOf::Trouble(LOSS), "NAKs for a sequence error"),
+    row(
+        "out_of_sequence",
+        &[HardwareCounters],
+        1,
+        SpeaksOf::Trouble(Trouble::Loss),
+        "packets out of sequence",
+    ),
+    row(
+        "packet_seq_err",
+        &[HardwareCounters],
+        1,
+        SpeaksOf::Trouble(Trouble::Loss),
+        "NAKs for a sequence error",
+    ),
     row(
         "local_ack_timeout_err",
         &[HardwareCounters],
         1,
-        SpeaksOf::Trouble(LOSS),
+        SpeaksOf::Trouble(Trouble::Loss),
         "waits that ended by timeout",
     ),
-    row("roce_adp_retrans", &[HardwareCounters], 1, SpeaksOf::Trouble(LOSS), "adaptive retransmissions"),
-    row("duplicate_request", &[HardwareCounters], 1, SpeaksOf::Trouble(LOSS), "requests that came again"),
-    row("rnr_nak_retry_err", &[HardwareCounters], 1, SpeaksOf::Trouble(SLOW_RECEIVER), "receivers not ready"),
+    row(
+        "roce_adp_retrans",
+        &[HardwareCounters],
+        1,
+        SpeaksOf::Trouble(Trouble::Loss),
+        "adaptive retransmissions",
+    ),
+    row(
+        "duplicate_request",
+        &[HardwareCounters],
+        1,
+        SpeaksOf::Trouble(Trouble::Loss),
+        "requests that came again",
+    ),
+    row(
+        "rnr_nak_retry_err",
+        &[HardwareCounters],
+        1,
+        SpeaksOf::Trouble(Trouble::SlowReceiver),
+        "receivers not ready",
+    ),
     row(
         "out_of_buffer",
         &[HardwareCounters],
         1,
-        SpeaksOf::Trouble(SLOW_RECEIVER),
+        SpeaksOf::Trouble(Trouble::SlowReceiver),
         "drops without a receive posted",
     ),
     row(
         "np_cnp_sent",
         &[HardwareCounters],
         1,
-        SpeaksOf::Trouble(CONGESTION),
+        SpeaksOf::Trouble(Trouble::Congestion),
         "congestion notifications sent",
     ),
     row(
         "rp_cnp_handled",
         &[HardwareCounters],
         1,
-        SpeaksOf::Trouble(CONGESTION),
+        SpeaksOf::Trouble(Trouble::Congestion),
         "congestion notifications obeyed",
     ),
     row(
         "np_ecn_marked_roce_packets",
         &[HardwareCounters],
         1,
-        SpeaksOf::Trouble(CONGESTION),
+        SpeaksOf::Trouble(Trouble::Congestion),
         "packets that a switch marked",
     ),
-    row("rx_prio*_pause", &[Ethtool], 1, SpeaksOf::Trouble(CONGESTION), "pause frames received"),
-    row("tx_prio*_pause", &[Ethtool], 1, SpeaksOf::Trouble(CONGESTION), "pause frames sent"),
+    row("rx_prio*_pause", &[Ethtool], 1, SpeaksOf::Trouble(Trouble::Congestion), "pause frames received"),
+    row("tx_prio*_pause", &[Ethtool], 1, SpeaksOf::Trouble(Trouble::Congestion), "pause frames sent"),
     row(
         "port_xmit_wait",
         &[PortCounters],
         1,
-        SpeaksOf::Trouble(CONGESTION),
+        SpeaksOf::Trouble(Trouble::Congestion),
         "ticks in which packets waited to leave",
     ),
     row(
         "port_xmit_discards",
         &[PortCounters],
         1,
-        SpeaksOf::Trouble(LOSS),
+        SpeaksOf::Trouble(Trouble::Loss),
         "packets discarded before they left",
     ),
-    row("port_rcv_errors", &[PortCounters], 1, SpeaksOf::Trouble(BROKEN), "packets with errors"),
-    row("rx_discards_phy", &[Ethtool], 1, SpeaksOf::Trouble(LOSS), "frames for which the port had no buffer"),
-    row("rx_crc_errors_phy", &[Ethtool], 1, SpeaksOf::Trouble(BROKEN), "frames with a wrong check sequence"),
+    row("port_rcv_errors", &[PortCounters], 1, SpeaksOf::Trouble(Trouble::Broken), "packets with errors"),
+    row(
+        "rx_discards_phy",
+        &[Ethtool],
+        1,
+        SpeaksOf::Trouble(Trouble::Loss),
+        "frames for which the port had no buffer",
+    ),
+    row(
+        "rx_crc_errors_phy",
+        &[Ethtool],
+        1,
+        SpeaksOf::Trouble(Trouble::Broken),
+        "frames with a wrong check sequence",
+    ),
 ];
 
 #[cfg(test)]

@@ -80,6 +80,42 @@ impl MachineFacts {
         reader::read(self, file, text)
     }
 
+    /// What these facts and others say otherwise of what a machine has one of and never changes while it runs, with both places:
+    /// files of which this is so are of two machines, or were taken before and after a change.
+    pub fn otherwise(&self, other: &MachineFacts) -> Option<String> {
+        fn differ<T: PartialEq + fmt::Display>(
+            what: &str,
+            one: Option<&Stated<T>>,
+            other: Option<&Stated<T>>,
+        ) -> Option<String> {
+            let (one, other) = one.zip(other).filter(|(one, other)| one.value != other.value)?;
+            Some(format!("{what} is `{}` by {}, and `{}` by {}", one.value, one.at, other.value, other.at))
+        }
+        let (own, its) = (&self.processor, &other.processor);
+        let of_processor = differ("the processor", own.model.as_ref(), its.model.as_ref())
+            .or_else(|| differ("the number of threads", own.threads.as_ref(), its.threads.as_ref()));
+        let mut functions = self.pci.iter().filter_map(|(address, function)| {
+            let other = other.pci.get(address)?;
+            // Numbers in brackets and a revision stand there where `lspci` was asked for them.
+            let words = |name: &str| -> Vec<String> {
+                let plain = name.split("(rev").next().unwrap_or_default();
+                plain.split_whitespace().filter(|word| !word.starts_with('[')).map(str::to_string).collect()
+            };
+            let (one, its) = (words(&function.name), words(&other.name));
+            (one != its && !one.is_empty() && !its.is_empty()).then(|| {
+                format!("the function {address} is `{}`, and `{}` in another file", function.name, other.name)
+            })
+        });
+        let mut ports = self.rdma.iter().flat_map(|port| {
+            let same = other.rdma.iter().filter(|its| (&its.device, its.port) == (&port.device, port.port));
+            same.filter_map(|its| {
+                let what = format!("the firmware of {}", port.device);
+                differ(&what, port.firmware.as_ref(), its.firmware.as_ref())
+            })
+        });
+        of_processor.or_else(|| functions.next()).or_else(|| ports.next())
+    }
+
     /// The bridges above a function, the nearest first.
     pub fn bridges_above(&self, address: PciAddress) -> Vec<(PciAddress, &PciFunction)> {
         let mut found: Vec<(PciAddress, &PciFunction)> = Vec::new();

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::output::{OutputFile, tell};
 use crate::progress::Progress;
 use clap::Args;
-use offpath::answers::calibrate::{CalibrateAnswer, CalibrateRequest, calibrate_telling};
+use offpath::answers::calibrate::{CalibrateAnswer, CalibrateRequest, calibrate_telling, card_files};
 use offpath::learn::{CalibrationProgress, HoldOut};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -66,8 +66,10 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         system: context.system.clone(),
     };
     if let Some(output) = &options.output {
-        absent(output)?;
         // What the fit takes minutes for has to have a place.
+        for name in card_files(&request)? {
+            absent(&output.with_file_name(name))?;
+        }
         OutputFile::create(output)?;
     }
     let shown = Shown(Progress::phased("fitting the card to its logs"));
