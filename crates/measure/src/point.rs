@@ -114,7 +114,10 @@ impl MeasuringEffort {
             // What fills the queues is no part of a window, and one is several turns of all queues.
             RunKind::Bandwidth => {
                 let in_flight = point.in_flight();
-                (in_flight, (REQUESTS / bursts).max(LEAST).max(2 * in_flight))
+                let requests = (REQUESTS / bursts).max(LEAST).max(2 * in_flight);
+                // Requests of several bursts share the links, and which of them go together settles after some turns.
+                let (turns, windows) = if bursts > 1 { (8, 2) } else { (2, 0) };
+                ((turns * in_flight).max(windows * requests), requests)
             }
         };
         let longest = Time::from_ms(60_000);

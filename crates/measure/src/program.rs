@@ -72,9 +72,9 @@ impl Answering {
 /// Requests of a flow within a span of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MeasuredWindow {
-    /// How many ended.
+    /// How many were carried. Of a stream those in flight where it begins and ends count by how much of their time is in it.
     pub requests: u64,
-    /// In which time.
+    /// The time that these took.
     pub time: Time,
 }
 
@@ -388,10 +388,21 @@ struct Lane<F: Fabric> {
     /// Where the responder's requests bring theirs.
     own: F::Region,
     there: RemoteRegion,
-    /// Signaled requests in their order, each with how many end with it.
-    waiting: VecDeque<(F::CompletionFuture, u64)>,
+    /// Signaled requests in their order, each with those that end with it.
+    waiting: VecDeque<(F::CompletionFuture, Group)>,
     taken: u64,
-    unsignaled: u64,
+    /// What was posted and has no completion yet.
+    unsignaled: Option<Group>,
+}
+
+/// Requests that end with one completion.
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    requests: u64,
+    /// When the first was posted.
+    posted: Time,
+    /// How many marks there were by then.
+    marks: usize,
 }
 
 impl<F: Fabric> Lane<F> {
@@ -427,7 +438,7 @@ impl<F: Fabric> Lane<F> {
         let mut bytes = [0; RemoteRegion::BYTES];
         control.read(0, &mut bytes).map_err(words)?;
         let there = RemoteRegion::from_bytes(&bytes).map_err(words)?;
-        Ok(Lane { queue_pair, out, own, there, waiting: VecDeque::new(), taken: 0, unsignaled: 0 })
+        Ok(Lane { queue_pair, out, own, there, waiting: VecDeque::new(), taken: 0, unsignaled: None })
     }
 
     fn request(&self, run: &ToolRun) -> Result<WorkRequest<F::Region>, String> {
@@ -448,28 +459,42 @@ impl<F: Fabric> Lane<F> {
         Ok(if is_inline { request.inline() } else { request })
     }
 
-    /// The next request, and how many end with its completion where it has one: each `cq_moderation`-th has, within a list, too.
-    fn next(&mut self, run: &ToolRun) -> Result<(WorkRequest<F::Region>, Option<u64>), String> {
+    /// The next request, and what ends with its completion where it has one: each `cq_moderation`-th has, within a list, too.
+    fn next(
+        &mut self,
+        run: &ToolRun,
+        now: Time,
+        windows: &RefCell<Windows>,
+    ) -> Result<(WorkRequest<F::Region>, Option<Group>), String> {
         let request = self.request(run)?;
-        self.unsignaled += 1;
-        Ok(match self.unsignaled >= run.cq_moderation {
-            true => (request, Some(std::mem::take(&mut self.unsignaled))),
-            false => (request.unsignaled(), None),
+        let mut group = self.unsignaled.take().unwrap_or_else(|| windows.borrow_mut().posted(now));
+        group.requests += 1;
+        Ok(match group.requests >= run.cq_moderation {
+            true => (request, Some(group)),
+            false => {
+                self.unsignaled = Some(group);
+                (request.unsignaled(), None)
+            }
         })
     }
 
     /// Posts as long as there is room.
-    fn fill(&mut self, run: &ToolRun) -> Result<(), String> {
+    fn fill(&mut self, fabric: &F, run: &ToolRun, windows: &RefCell<Windows>) -> Result<(), String> {
         let list = run.post_list.max(1);
+        if self.taken + list > run.tx_depth {
+            return Ok(());
+        }
+        // One look at the clock for all that is posted now, since a look takes as long as some posts.
+        let now = fabric.now();
         while self.taken + list <= run.tx_depth {
             self.taken += list;
             if list == 1 {
-                let (request, ends) = self.next(run)?;
+                let (request, ends) = self.next(run, now, windows)?;
                 let completion = self.queue_pair.post(request).map_err(words)?;
-                self.waiting.extend(ends.map(|requests| (completion, requests)));
+                self.waiting.extend(ends.map(|group| (completion, group)));
                 continue;
             }
-            let posted = (0..list).map(|_| self.next(run)).collect::<Result<Vec<_>, _>>()?;
+            let posted = (0..list).map(|_| self.next(run, now, windows)).collect::<Result<Vec<_>, _>>()?;
             let (requests, ends): (Vec<_>, Vec<_>) = posted.into_iter().unzip();
             let completions = self.queue_pair.batch(requests).map_err(words)?;
             let signaled = completions.into_iter().zip(ends);
@@ -493,56 +518,95 @@ impl<F: Fabric> Lane<F> {
     }
 }
 
-/// Waits until requests end, and gives how many did.
-async fn ended<F: Fabric>(lanes: &mut [Lane<F>]) -> Result<u64, String> {
+/// Waits until requests end, and gives those that did.
+async fn ended<F: Fabric>(lanes: &mut [Lane<F>]) -> Result<Vec<Group>, String> {
     poll_fn(|context| {
-        let mut count = 0;
+        let mut groups = Vec::new();
         for lane in &mut *lanes {
-            while let Some((next, requests)) = lane.waiting.front_mut() {
+            while let Some((next, group)) = lane.waiting.front_mut() {
                 let Poll::Ready(completion) = Pin::new(next).poll(context) else { break };
                 if let Err(status) = completion.success() {
                     return Poll::Ready(Err(words(status)));
                 }
-                lane.taken -= *requests;
-                count += *requests;
+                lane.taken -= group.requests;
+                groups.push(*group);
                 lane.waiting.pop_front();
             }
         }
-        if count > 0 { Poll::Ready(Ok(count)) } else { Poll::Pending }
+        if groups.is_empty() { Poll::Pending } else { Poll::Ready(Ok(groups)) }
     })
     .await
 }
 
+/// Where a window ends and the next begins.
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    at: Time,
+    /// Requests that had ended.
+    ended: u64,
+    /// Of those in flight what was carried, each by the share of its time that had passed: known when they have ended.
+    carried: f64,
+    /// Completions that are awaited until it is known.
+    open: u64,
+}
+
 /// The windows of a flow while it is measured.
+///
+/// Requests of large payloads go on at once and end in clumps, of which a window would have one more or less by chance. So
+/// a request in flight at a mark counts on both sides of it, by its time there.
 struct Windows {
     effort: MeasuringEffort,
     begun: Time,
-    /// When windows ended and how many requests had by then; the first entry ends the warm-up.
-    marks: Vec<(Time, u64)>,
-    total: u64,
+    /// The first ends the warm-up.
+    marks: Vec<Mark>,
+    ended: u64,
+    /// Groups in flight.
+    open: u64,
 }
 
 impl Windows {
-    fn is_whole(&self) -> bool {
-        let windows = self.marks.len().saturating_sub(1) as u64;
-        windows >= self.effort.windows
+    fn new(effort: MeasuringEffort, begun: Time) -> Windows {
+        Windows { effort, begun, marks: Vec::new(), ended: 0, open: 0 }
     }
 
-    /// Requests ended; whether these end the last window.
-    fn saw(&mut self, requests: u64, now: Time) -> bool {
+    fn is_marked(&self) -> bool {
+        self.marks.len() as u64 > self.effort.windows
+    }
+
+    fn is_whole(&self) -> bool {
+        self.is_marked() && self.marks.iter().all(|mark| mark.open == 0)
+    }
+
+    /// A group of requests begins.
+    fn posted(&mut self, now: Time) -> Group {
+        self.open += 1;
+        Group { requests: 0, posted: now, marks: self.marks.len() }
+    }
+
+    /// Requests ended; whether nothing is missing any more that was not before.
+    fn saw(&mut self, groups: &[Group], now: Time) -> bool {
         if self.is_whole() {
             return false;
         }
-        self.total += requests;
+        for group in groups {
+            self.ended += group.requests;
+            self.open -= 1;
+            let whole = now.saturating_sub(group.posted).as_seconds();
+            for mark in &mut self.marks[group.marks..] {
+                let passed = mark.at.saturating_sub(group.posted).as_seconds();
+                mark.carried += group.requests as f64 * if whole > 0.0 { passed / whole } else { 1.0 };
+                mark.open -= 1;
+            }
+        }
         let due = match self.marks.last() {
-            None => self.total >= self.effort.warm_up,
-            Some((at, total)) => {
-                self.total >= total + self.effort.requests
-                    && now >= *at + self.effort.time.max(Time::from_ps(1))
+            None => self.ended >= self.effort.warm_up,
+            Some(last) => {
+                self.ended >= last.ended + self.effort.requests
+                    && now >= last.at + self.effort.time.max(Time::from_ps(1))
             }
         };
-        if due {
-            self.marks.push((now, self.total));
+        if due && !self.is_marked() {
+            self.marks.push(Mark { at: now, ended: self.ended, carried: 0.0, open: self.open });
             // Nobody waits for ever for a slow device.
             let is_late = now.saturating_sub(self.begun) >= self.effort.longest;
             if is_late && self.marks.len() > 1 {
@@ -552,10 +616,13 @@ impl Windows {
         self.is_whole()
     }
 
+    /// Whole requests, each window with the time that so many took.
     fn figures(&self) -> Vec<MeasuredWindow> {
-        let window = |pair: &[(Time, u64)]| MeasuredWindow {
-            requests: pair[1].1 - pair[0].1,
-            time: pair[1].0.saturating_sub(pair[0].0),
+        let window = |pair: &[Mark]| {
+            let carried = (pair[1].ended - pair[0].ended) as f64 + pair[1].carried - pair[0].carried;
+            let requests = carried.round().max(1.0);
+            let time = pair[1].at.saturating_sub(pair[0].at).ps() as f64 * requests / carried;
+            MeasuredWindow { requests: requests as u64, time: Time::from_ps(time.round() as u64) }
         };
         self.marks.windows(2).map(window).collect()
     }
@@ -600,7 +667,7 @@ impl Flow {
         together: &Rc<Together>,
     ) -> Result<FlowFigures, String> {
         let begun = fabric.now();
-        let windows = Rc::new(RefCell::new(Windows { effort, begun, marks: Vec::new(), total: 0 }));
+        let windows = Rc::new(RefCell::new(Windows::new(effort, begun)));
         let threads = self.threads.max(1);
         let mut posting = Vec::new();
         for _ in 0..threads {
@@ -617,10 +684,10 @@ impl Flow {
                 let posted = async {
                     while together.measuring.get() > 0 && !together.failed.get() {
                         for lane in &mut lanes {
-                            lane.fill(&run)?;
+                            lane.fill(&fabric, &run, &windows)?;
                         }
-                        let requests = ended(&mut lanes).await?;
-                        if windows.borrow_mut().saw(requests, fabric.now()) {
+                        let groups = ended(&mut lanes).await?;
+                        if windows.borrow_mut().saw(&groups, fabric.now()) {
                             together.measuring.set(together.measuring.get() - 1);
                         }
                     }

@@ -114,6 +114,36 @@ fn rates_are_those_of_the_model_of_a_run() {
     assert!(seen >= 36, "{seen}");
 }
 
+/// Of large payloads many requests end together: still no window has more than the port, PCIe or a queue pair carries, and the
+/// median is no less where the model has that one of them binds.
+#[test]
+fn no_window_has_more_than_its_links_carry() {
+    let mut seen = 0;
+    for device in ["bluefield2", "connectx7"] {
+        let system = Library::builtin()
+            .load(&SystemRequest { device, ..SystemRequest::default() })
+            .expect("the shipped card loads");
+        let bench = ToolBench::new(&system, "client-host").expect("the path exists");
+        let sizes = [24 << 10, 64 << 10, 128 << 10, 1 << 20, 8 << 20];
+        for point in points(&[Verb::Read, Verb::Write], &sizes, &[1, 2, 8, 32], &["client-host"]) {
+            let ToolRun { kind, tx_depth, post_list, directions, .. } = point.run;
+            let is_deep = kind == RunKind::Bandwidth && tx_depth >= 16 && post_list == 1;
+            if !is_deep || !point.is_plain() || directions == TrafficDirections::Both {
+                continue;
+            }
+            let expected = bench.expect(&point.run).expect("it is modelled").rate_per_s;
+            let figures = measured(&system, &point, true);
+            let windows = figures[0].windows.iter();
+            let mut rates: Vec<f64> =
+                windows.map(|one| one.requests as f64 / one.time.as_seconds() / expected).collect();
+            rates.sort_by(f64::total_cmp);
+            assert!(rates[2] < 1.01 && rates[1] > 0.98, "{device} {point}: {rates:?} of {expected}");
+            seen += 1;
+        }
+    }
+    assert!(seen >= 80, "{seen}");
+}
+
 /// A queue pair carries no more than its NIC lets one carry, and that is the limit's doing.
 #[test]
 fn one_queue_pair_is_held_to_what_its_nic_lets_it_carry() {

@@ -50,9 +50,9 @@ pub struct MeasureStamp {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct WindowAnswer {
-    /// Requests that ended in it, of all flows in both directions.
+    /// Requests that were carried in it, of all flows in both directions: those in flight at its ends by their share.
     pub requests: u64,
-    /// How long it was.
+    /// The time that these took.
     pub time_ns: f64,
     /// Of a latency test its median; null where bandwidth is measured.
     pub latency_ns_median: Option<f64>,
