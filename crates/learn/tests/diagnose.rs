@@ -1,7 +1,7 @@
 //! Causes that a twin of the tool was run under are found from the rows that it prints, with noise and without heads.
 
 use offpath_learn::describe::describe;
-use offpath_learn::diagnose::{Cause, CauseGroup, Diagnosis, DiagnosisVerdict, LoggedFigure, diagnose};
+use offpath_learn::diagnose::{Cause, CauseGroup, Diagnosis, DiagnosisVerdict, LoggedFigures, diagnose};
 use offpath_learn::{PacketHeader, RunKind, RunLength, ToolBench, ToolProgram, ToolRun};
 use offpath_logs::{LogItem, LogOperation, LogReader, TrafficDirections};
 use offpath_profile::{Library, System, SystemRequest};
@@ -149,12 +149,12 @@ fn printed(bench: &ToolBench, program: &str, asked: &Asked, noise: &mut Noise) -
 
 const SUITE: [&str; 4] = ["ib_read_bw", "ib_write_bw", "ib_read_lat", "ib_write_lat"];
 
-fn figures(texts: &[(String, String)]) -> Vec<LoggedFigure> {
-    let mut all = Vec::new();
+fn figures(texts: &[(String, String)]) -> LoggedFigures {
+    let mut all = LoggedFigures::new("client-host");
     for (name, text) in texts {
         for item in LogReader::new(text.as_bytes()) {
             if let LogItem::Measurement(measurement) = item.expect("it is in memory") {
-                all.push(LoggedFigure { file: name.as_str().into(), measurement });
+                all.add(name, &measurement);
             }
         }
     }
@@ -186,7 +186,7 @@ fn found(case: &Case, seed: u64) -> Diagnosis {
         .map(|program| (format!("{program}.log"), printed(&bench, program, &case.asked, &mut noise)))
         .collect();
     let known = system(case.device, &case.known);
-    diagnose(&known, "client-host", &figures(&texts), None).expect("it can be compared")
+    diagnose(&known, figures(&texts), None).expect("it can be compared")
 }
 
 fn healthy() -> Case {
@@ -362,8 +362,7 @@ fn reads_in_flight_say_what_a_head_without_its_title_is_of() {
         let text = printed(&bench, "ib_read_bw", &asked, &mut Noise(5));
         let rest = text.split_once('\n').expect("a title").1.to_string();
         let text = if is_cut { rest } else { text };
-        diagnose(&system, "client-host", &figures(&[("a.log".to_string(), text)]), None)
-            .expect("it is compared")
+        diagnose(&system, figures(&[("a.log".to_string(), text)]), None).expect("it is compared")
     };
     for times in [1.0, 0.9, 0.8, 0.5] {
         let (whole, cut) = (of(times, false), of(times, true));
@@ -419,8 +418,7 @@ fn the_link_layer_of_a_head_is_that_of_the_model() {
     let asked = Asked { runs: vec![|run| run.mtu = Some(Bytes::new(1024))], ..as_usual() };
     let text = printed(&bench, "ib_write_bw", &asked, &mut Noise(5));
     let of = |text: String| {
-        let found = diagnose(&known, "client-host", &figures(&[("a.log".to_string(), text)]), None)
-            .expect("it is compared");
+        let found = diagnose(&known, figures(&[("a.log".to_string(), text)]), None).expect("it is compared");
         let large: Vec<f64> = found.points.iter().rev().take(6).map(|point| point.share_as_stated).collect();
         let is_told = found.assumed.iter().any(|assumed| assumed.contains("the logs state Ethernet"));
         (large.iter().sum::<f64>() / large.len() as f64, is_told)
@@ -444,7 +442,7 @@ fn a_run_of_one_direction_counts_one() {
     let both = of(|run| run.directions = TrafficDirections::Both);
     let one = of(|_| ());
     let shares = |texts: &[(String, String)]| {
-        let diagnosis = diagnose(&hidden, "client-host", &figures(texts), None).expect("it is compared");
+        let diagnosis = diagnose(&hidden, figures(texts), None).expect("it is compared");
         let groups = diagnosis.groups.iter().flat_map(|group| group.findings.clone());
         let own = groups.filter(|finding| finding.cause == Cause::OneDirectionCounted);
         own.map(|finding| finding.explained_share).next()
@@ -558,8 +556,7 @@ fn one_row_that_contradicts_itself_is_left_out() {
     let bench = ToolBench::new(&hidden_system("connectx7", &[]), "client-host").expect("a path");
     let text = printed(&bench, "ib_write_bw", &as_usual(), &mut Noise(5));
     let of = |text: String| {
-        diagnose(&known, "client-host", &figures(&[("a.log".to_string(), text)]), None)
-            .expect("it is compared")
+        diagnose(&known, figures(&[("a.log".to_string(), text)]), None).expect("it is compared")
     };
     let odd: String = text
         .lines()
@@ -614,8 +611,7 @@ fn files_of_measure_are_compared() {
                 .unwrap();
             }
         }
-        diagnose(&known, "client-host", &figures(&[("a.jsonl".to_string(), text)]), None)
-            .expect("it is compared")
+        diagnose(&known, figures(&[("a.jsonl".to_string(), text)]), None).expect("it is compared")
     };
     let as_it_is = of(1.0, "client-host");
     assert_eq!(as_it_is.points.len(), 20, "{:?}", as_it_is.skipped);
@@ -647,8 +643,7 @@ fn a_run_that_waited_once_asks_for_timers() {
                 [..] => writeln!(text, "{line}").unwrap(),
             }
         }
-        let found = diagnose(&known, "client-host", &figures(&[("a.log".to_string(), text)]), None)
-            .expect("it is compared");
+        let found = diagnose(&known, figures(&[("a.log".to_string(), text)]), None).expect("it is compared");
         let waits =
             found.questions.iter().filter(|question| question.what.contains("ms longer than expected"));
         assert_eq!(waits.count(), asks, "{program} {wait_s}: {:?}", found.questions);
@@ -672,8 +667,7 @@ fn files_that_the_rows_prove_wrong_are_no_evidence() {
         let hidden = hidden_system("connectx7", &[rate]);
         let bench = ToolBench::new(&hidden, "client-host").expect("a path");
         let text = printed(&bench, "ib_write_bw", &as_usual(), &mut Noise(5));
-        diagnose(&known, "client-host", &figures(&[("a.log".to_string(), text)]), Some(&machine))
-            .expect("it is compared")
+        diagnose(&known, figures(&[("a.log".to_string(), text)]), Some(&machine)).expect("it is compared")
     };
     let has_evidence = |diagnosis: &Diagnosis| {
         diagnosis.groups.iter().flat_map(|group| &group.findings).any(|one| !one.evidence.is_empty())
@@ -705,8 +699,7 @@ fn a_small_gap_without_a_cause_is_normal() {
                 [..] => writeln!(text, "{line}").unwrap(),
             }
         }
-        let found = diagnose(&known, "client-host", &figures(&[("a.log".to_string(), text)]), None)
-            .expect("it is compared");
+        let found = diagnose(&known, figures(&[("a.log".to_string(), text)]), None).expect("it is compared");
         let is_small = found.verdict == DiagnosisVerdict::SlightlyLow;
         assert!(!is_small || !found.groups.is_empty(), "{seed}: a cause is spoken of, and none is shown");
     }

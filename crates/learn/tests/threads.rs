@@ -1,7 +1,7 @@
 //! What is the matter with figures of public threads whose cause is known: how often it is named, in the half that was looked at
 //! before and in the half that was not. The second is the one that says something.
 
-use offpath_learn::diagnose::{Cause, CauseGroup, Diagnosis, DiagnosisVerdict, LoggedFigure, diagnose};
+use offpath_learn::diagnose::{Cause, CauseGroup, Diagnosis, DiagnosisVerdict, LoggedFigures, diagnose};
 use offpath_logs::{LogItem, LogReader};
 use offpath_profile::{Library, SystemRequest};
 use serde::Deserialize;
@@ -124,20 +124,20 @@ impl Thread {
             ..SystemRequest::default()
         };
         let system = Library::builtin().load(&request).unwrap_or_else(|error| panic!("{error:?}"));
-        let mut figures = Vec::new();
+        let mut figures = LoggedFigures::new("client-host");
         for (index, run) in self.runs.iter().enumerate() {
             let text = run.log();
             for item in LogReader::new(text.as_bytes()) {
                 match item.expect("it is in memory") {
                     LogItem::Measurement(measurement) => {
-                        figures.push(LoggedFigure { file: format!("{index}.log").into(), measurement });
+                        figures.add(&format!("{index}.log"), &measurement);
                     }
                     LogItem::Remark(remark) => panic!("{}: {remark:?}", self.address),
                 }
             }
         }
-        assert!(!figures.is_empty(), "{}: no row is read", self.address);
-        diagnose(&system, "client-host", &figures, None).expect("it can be compared")
+        assert!(!figures.found().is_empty(), "{}: no row is read", self.address);
+        diagnose(&system, figures, None).expect("it can be compared")
     }
 
     /// The place of what the thread found, from 1; a verdict has the first or none.

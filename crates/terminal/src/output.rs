@@ -10,7 +10,7 @@ pub use offpath_quantity::figures::{fixed, percent, round, short};
 use serde::Serialize;
 use serde_json::ser::{Formatter, PrettyFormatter};
 use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, IsTerminal, Read, Write, stderr, stdout};
+use std::io::{BufWriter, ErrorKind, IsTerminal, Read, Write, stderr, stdout};
 use std::path::{Path, PathBuf};
 use terminal_size::terminal_size_of;
 use textwrap::core::display_width;
@@ -483,6 +483,27 @@ impl OutputFile {
         };
         written.map_err(|error| unwritable(&self.shown, &error))
     }
+
+    /// Gives the file what `content` writes, bit by bit; what is there stays where that fails.
+    pub fn write_by(
+        self,
+        content: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let mut failure = None;
+        let fill = |open: File| {
+            let mut open = BufWriter::with_capacity(1 << 16, open);
+            content(&mut open).map_err(|why| {
+                failure = Some(why);
+                std::io::Error::other("its content cannot be made")
+            })?;
+            open.into_inner().map_err(|error| error.into_error())
+        };
+        let written = match &self.replaced {
+            None => OpenOptions::new().write(true).open(&self.shown).and_then(|open| fill(open).map(|_| ())),
+            Some(file) => replace_by(file, fill),
+        };
+        written.map_err(|error| failure.unwrap_or_else(|| unwritable(&self.shown, &error)))
+    }
 }
 
 /// The name under which a file is written before it takes its place.
@@ -494,11 +515,13 @@ fn beside(file: &Path) -> PathBuf {
 /// Puts a file with this content in the place of an earlier one: a reader sees the one or the other, and the content is on the
 /// disk before the name is its (a relay's answers rest on that).
 pub fn replace(file: &Path, content: &[u8]) -> std::io::Result<()> {
+    replace_by(file, |mut open| open.write_all(content).map(|()| open))
+}
+
+fn replace_by(file: &Path, fill: impl FnOnce(File) -> std::io::Result<File>) -> std::io::Result<()> {
     let beside = beside(file);
     let write = || {
-        let mut open = File::create(&beside)?;
-        open.write_all(content)?;
-        open.sync_all()?;
+        fill(File::create(&beside)?)?.sync_all()?;
         if let Ok(known) = std::fs::metadata(file) {
             std::fs::set_permissions(&beside, known.permissions())?;
         }

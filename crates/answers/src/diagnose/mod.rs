@@ -8,7 +8,7 @@ use crate::machine::{read_collection, read_facts};
 use crate::system::{SystemAnswer, unlike_ends};
 use offpath_learn::describe::describe;
 use offpath_learn::diagnose::{
-    CauseGroup, DiagnosedPoint, Diagnosis, Finding, LoggedFigure, Question, RowShape, diagnose as of,
+    CauseGroup, DiagnosedPoint, Diagnosis, Finding, LoggedFigures, Question, RowShape, diagnose as of,
 };
 use offpath_logs::{LogFigure, LogItem, RemarkKind};
 use offpath_profile::System;
@@ -18,7 +18,6 @@ use offpath_terminal::options::SystemOptions;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// Logs, and what they were taken on.
 #[derive(Clone, Debug, Default)]
@@ -238,9 +237,8 @@ pub fn diagnose(request: &DiagnoseRequest) -> Result<DiagnoseAnswer, Failure> {
         Some(path) => router.path(path).map_err(|error| unknown_path(&router, path, error))?.to_string(),
         None => usual_path(&system, &router)?,
     };
-    let mut figures = Vec::new();
+    let mut figures = LoggedFigures::new(&path);
     let mut lines: Vec<UnreadLinesAnswer> = Vec::new();
-    let mut name: Arc<str> = "".into();
     let (mut failed, mut unread_lines): (Vec<UnreadLinesAnswer>, u64) = (Vec::new(), 0);
     let files = import_each(&ImportRequest { logs: request.logs.clone() }, |file, item| {
         if let LogItem::Remark(remark) = &item {
@@ -256,12 +254,7 @@ pub fn diagnose(request: &DiagnoseRequest) -> Result<DiagnoseAnswer, Failure> {
             }
         }
         match item {
-            LogItem::Measurement(measurement) => {
-                if &*name != file {
-                    name = file.into();
-                }
-                figures.push(LoggedFigure { file: name.clone(), measurement });
-            }
+            LogItem::Measurement(measurement) => figures.add(file, &measurement),
             LogItem::Remark(remark) => match lines.iter_mut().find(|known| known.why == remark.why) {
                 Some(known) => known.count += remark.lines,
                 None => lines.push(UnreadLinesAnswer {
@@ -290,7 +283,8 @@ pub fn diagnose(request: &DiagnoseRequest) -> Result<DiagnoseAnswer, Failure> {
             Some(describe(&facts, request.card.as_deref()).map_err(|error| crate::machine::refused(&error))?)
         }
     };
-    let found = of(&system, &path, &figures, machine.as_ref()).map_err(|error| {
+    let figures_found = figures.found();
+    let found = of(&system, figures, machine.as_ref()).map_err(|error| {
         Failure::input(error.to_string(), format!("`offpath path {}` lists paths", request.device))
     })?;
     let mut answer = DiagnoseAnswer::of(&system, path, found, request.least_share);
@@ -308,7 +302,7 @@ pub fn diagnose(request: &DiagnoseRequest) -> Result<DiagnoseAnswer, Failure> {
     }
     (answer.failed, answer.unread_lines) = (failed, unread_lines);
     if answer.points.is_empty() {
-        answer.nothing_comparable = Some(NothingComparableAnswer::of(&figures, lines));
+        answer.nothing_comparable = Some(NothingComparableAnswer::of(figures_found, lines));
     }
     Ok(answer)
 }
@@ -377,14 +371,12 @@ impl DiagnoseAnswer {
 }
 
 impl NothingComparableAnswer {
-    fn of(figures: &[LoggedFigure], lines: Vec<UnreadLinesAnswer>) -> NothingComparableAnswer {
-        let mut found: BTreeMap<(&'static str, String), u64> = BTreeMap::new();
-        for figure in figures {
-            let measurement = &figure.measurement;
-            *found.entry((measurement.tool.name(), measurement.key())).or_default() += 1;
-        }
+    fn of(
+        figures: BTreeMap<(&'static str, String), u64>,
+        lines: Vec<UnreadLinesAnswer>,
+    ) -> NothingComparableAnswer {
         NothingComparableAnswer {
-            figures: found
+            figures: figures
                 .into_iter()
                 .map(|((tool, metric), count)| FoundFiguresAnswer { tool, metric, count })
                 .collect(),

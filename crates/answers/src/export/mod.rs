@@ -3,5 +3,5 @@
 mod table;
 mod ucx;
 
-pub use table::{AnswerTable, TableColumn, TableForm, TableValues, table_of};
+pub use table::{AnswerTable, TableForm};
 pub use ucx::{UcxAnswer, UcxKeyAnswer, UcxLeftOutAnswer, UcxRequest, ucx};

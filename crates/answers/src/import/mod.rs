@@ -218,20 +218,28 @@ pub fn import_each(
     }
     let mut files = Vec::new();
     for log in &request.logs {
-        let (file, mut input) = (log.display().to_string(), opened(log)?);
-        if input.fill_buf().map_err(|error| unreadable(&file, &error))?.starts_with(GZIP) {
-            return Err(Failure::input(
-                format!("`{file}` is compressed by gzip, and is not unpacked here"),
-                "`gunzip` it, or name `-` and pipe what `zcat` prints of it",
-            ));
-        }
-        let mut reader = LogReader::new(input);
-        for item in reader.by_ref() {
-            each(&file, item.map_err(|error| unreadable(&file, &error))?)?;
-        }
-        files.push(ImportedFileAnswer::of(file, reader.account()));
+        files.push(import_from(&log.display().to_string(), opened(log)?, &mut each)?);
     }
     Ok(files)
+}
+
+/// Reads one log.
+pub(crate) fn import_from(
+    file: &str,
+    mut input: impl BufRead,
+    mut each: impl FnMut(&str, LogItem) -> Result<(), Failure>,
+) -> Result<ImportedFileAnswer, Failure> {
+    if input.fill_buf().map_err(|error| unreadable(file, &error))?.starts_with(GZIP) {
+        return Err(Failure::input(
+            format!("`{file}` is compressed by gzip, and is not unpacked here"),
+            "`gunzip` it, or name `-` and pipe what `zcat` prints of it",
+        ));
+    }
+    let mut reader = LogReader::new(input);
+    for item in reader.by_ref() {
+        each(file, item.map_err(|error| unreadable(file, &error))?)?;
+    }
+    Ok(ImportedFileAnswer::of(file.to_string(), reader.account()))
 }
 
 /// Refuses what is no file, without opening what can be read once.

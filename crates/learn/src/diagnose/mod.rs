@@ -6,7 +6,7 @@ mod points;
 mod shape;
 
 pub use cause::{Cause, CauseChange, CauseDegree};
-pub use points::LoggedFigure;
+pub use points::LoggedFigures;
 pub use shape::{Question, RowShape};
 
 use crate::describe::{Description, OddityKind};
@@ -158,7 +158,7 @@ pub struct Diagnosis {
     pub skipped: BTreeMap<String, u64>,
 }
 
-/// Says what is the matter with the figures of logs taken on `path` of `system`.
+/// Says what is the matter with the figures of logs taken on a path of `system`.
 ///
 /// `machine` is what the machine says of itself; what is odd about it speaks for a cause among those that the rows leave.
 ///
@@ -166,11 +166,11 @@ pub struct Diagnosis {
 /// Where the path is refused.
 pub fn diagnose(
     system: &System,
-    path: &str,
-    figures: &[LoggedFigure],
+    figures: LoggedFigures,
     machine: Option<&Description>,
 ) -> Result<Diagnosis, ExpectError> {
-    let (all, mut skipped) = points::series(figures, path);
+    let path = &*figures.path.clone();
+    let (all, mut skipped) = points::series(figures);
     let mut assumed = Vec::new();
     let layers = all.iter().map(|series| series.conditions.link_layer.as_deref());
     let roce =
@@ -235,7 +235,7 @@ pub fn diagnose(
             file: row.series.file.clone(),
             line: row.point.line,
             run: row.runs.stated.to_string(),
-            metric: row.point.metric.clone(),
+            metric: row.point.metric.to_string(),
             measured: row.point.measured,
             expected: figure,
             expected_as_stated: figure_as_stated,

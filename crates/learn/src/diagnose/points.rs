@@ -4,21 +4,143 @@ use crate::run::{
     NotARun, PROGRAMS, RunKind, RunLength, TOOL_CQ_MODERATION, TOOL_TX_DEPTH, ToolProgram, ToolRun,
 };
 use offpath_logs::{
-    LogCaution, LogConditions, LogDetail, LogFigure, LogMeasurement, LogOperation, LogTool, MetricStatistic,
-    MetricSubject, TrafficDirections,
+    LogCaution, LogConditions, LogDetail, LogFigure, LogMeasurement, LogMetric, LogOperation, LogTool,
+    MetricStatistic, MetricSubject, TrafficDirections,
 };
 use offpath_quantity::Bytes;
 use offpath_route::Verb;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// A figure of a log, with the file that it stands in.
+/// Figures of logs that were taken on one path. What can be compared is kept, a row as one point; of all others their
+/// number.
 #[derive(Clone, Debug)]
-pub struct LoggedFigure {
-    /// The file, as it was named.
-    pub file: Arc<str>,
-    /// The figure.
-    pub measurement: LogMeasurement,
+pub struct LoggedFigures {
+    pub(super) path: String,
+    rows: BTreeMap<(Arc<str>, u64), LogRow>,
+    skipped: BTreeMap<String, u64>,
+    /// Who measured, what it means with its unit, its key, and how many there are.
+    found: Vec<(LogTool, LogMetric, &'static str, Arc<str>, u64)>,
+    file: Arc<str>,
+    /// Conditions of the last rows, which repeated sweeps share.
+    recent: VecDeque<Arc<LogConditions>>,
+}
+
+/// How many conditions are looked at for a row's: as many as a sweep has payloads.
+const RECENT: usize = 32;
+
+/// What is compared of a row, while its figures come.
+#[derive(Clone, Debug, Default)]
+struct LogRow {
+    /// The figure with the most digits of those that are predicted.
+    best: Option<BestFigure>,
+    peak: Option<f64>,
+    /// With its key, its own rounding, and whether its unit is from the message rate.
+    mean: Option<(LogFigure, Arc<str>, f64, bool)>,
+    /// With its own rounding.
+    rate: Option<(LogFigure, f64)>,
+}
+
+#[derive(Clone, Debug)]
+struct BestFigure {
+    tool: LogTool,
+    figure: LogFigure,
+    key: Arc<str>,
+    subject: MetricSubject,
+    conditions: Arc<LogConditions>,
+    coarse: f64,
+}
+
+impl LoggedFigures {
+    /// None yet, of that path.
+    pub fn new(path: &str) -> LoggedFigures {
+        LoggedFigures {
+            path: path.to_string(),
+            rows: BTreeMap::new(),
+            skipped: BTreeMap::new(),
+            found: Vec::new(),
+            file: "".into(),
+            recent: VecDeque::new(),
+        }
+    }
+
+    /// A figure of a file, as that is named.
+    pub fn add(&mut self, file: &str, measurement: &LogMeasurement) {
+        let LogMeasurement { tool, metric, figure, step, .. } = *measurement;
+        let unit = figure.unit();
+        let known =
+            self.found.iter_mut().find(|(who, what, own, ..)| (*who, *what, *own) == (tool, metric, unit));
+        let key = match known {
+            Some((.., key, count)) => {
+                *count += 1;
+                key.clone()
+            }
+            None => {
+                let key: Arc<str> = measurement.key().into();
+                self.found.push((tool, metric, unit, key.clone(), 1));
+                key
+            }
+        };
+        if let Some(why) = unfit(measurement, &self.path) {
+            *self.skipped.entry(why).or_default() += 1;
+            return;
+        }
+        if *self.file != *file {
+            self.file = file.into();
+        }
+        let row = self.rows.entry((self.file.clone(), measurement.line)).or_default();
+        let value = figure.value();
+        if metric.statistic == MetricStatistic::Peak {
+            row.peak.get_or_insert(value);
+        }
+        let is_comparable = matches!(
+            (metric.subject, metric.statistic),
+            (
+                MetricSubject::Bandwidth | MetricSubject::OperationRate,
+                MetricStatistic::Mean | MetricStatistic::Median | MetricStatistic::Only
+            ) | (MetricSubject::Latency, MetricStatistic::Median)
+        );
+        if !is_comparable || value <= 0.0 || !value.is_finite() {
+            return;
+        }
+        let coarse = step.value() / value;
+        let rounding = step.value() / 2.0 / value;
+        match metric.subject {
+            MetricSubject::Bandwidth => {
+                let is_from_rate = measurement.cautions.has(LogCaution::UnitFromRate);
+                row.mean.get_or_insert_with(|| (figure, key.clone(), rounding, is_from_rate));
+            }
+            MetricSubject::OperationRate => {
+                row.rate.get_or_insert((figure, rounding));
+            }
+            _ => {}
+        }
+        if row.best.as_ref().is_none_or(|best| coarse < best.coarse) {
+            let conditions = shared(&mut self.recent, &measurement.conditions);
+            row.best = Some(BestFigure { tool, figure, key, subject: metric.subject, conditions, coarse });
+        }
+    }
+
+    /// How many figures there are of each tool and meaning, whether they can be compared or not.
+    pub fn found(&self) -> BTreeMap<(&'static str, String), u64> {
+        let mut found = BTreeMap::new();
+        for (tool, _, _, key, count) in &self.found {
+            *found.entry((tool.name(), key.to_string())).or_default() += count;
+        }
+        found
+    }
+}
+
+/// The same conditions, as those of a row before where it had them.
+fn shared(recent: &mut VecDeque<Arc<LogConditions>>, own: &Arc<LogConditions>) -> Arc<LogConditions> {
+    if let Some(known) = recent.iter().find(|known| *known == own) {
+        return known.clone();
+    }
+    if recent.len() >= RECENT {
+        recent.pop_front();
+    }
+    recent.push_back(own.clone());
+    own.clone()
 }
 
 /// Figures of one run or sweep.
@@ -74,12 +196,12 @@ impl Series {
 pub(super) struct Point {
     pub line: u64,
     pub measured: LogFigure,
-    pub metric: String,
+    pub metric: Arc<str>,
     pub conditions: Arc<LogConditions>,
     /// The highest figure of the row, where it prints one: how far apart a run's best and its mean are.
     pub peak: Option<f64>,
     /// The row's mean bandwidth, with its key, where it prints one.
-    bandwidth: Option<(LogFigure, String)>,
+    bandwidth: Option<(LogFigure, Arc<str>)>,
     /// That bandwidth over size times message rate, where rounding leaves enough of both.
     bandwidth_times: Option<f64>,
 }
@@ -101,78 +223,43 @@ pub(super) fn performance(figure: LogFigure) -> f64 {
     }
 }
 
-/// The series of logs of a path, and why figures are in none.
-pub(super) fn series(figures: &[LoggedFigure], path: &str) -> (Vec<Series>, BTreeMap<String, u64>) {
-    let mut skipped: BTreeMap<String, u64> = BTreeMap::new();
-    // One figure stands for a row: the one with the most digits of those that are predicted.
-    let mut rows: BTreeMap<(Arc<str>, u64), Vec<&LoggedFigure>> = BTreeMap::new();
-    for figure in figures {
-        if let Some(why) = unfit(&figure.measurement, path) {
-            *skipped.entry(why).or_default() += 1;
-            continue;
-        }
-        rows.entry((figure.file.clone(), figure.measurement.line)).or_default().push(figure);
-    }
+/// The series of logs, and why figures are in none.
+pub(super) fn series(figures: LoggedFigures) -> (Vec<Series>, BTreeMap<String, u64>) {
+    let LoggedFigures { rows, mut skipped, .. } = figures;
     let mut found: Vec<Series> = Vec::new();
     for ((file, line), row) in rows {
-        let is_comparable = |figure: &&&LoggedFigure| {
-            let metric = figure.measurement.metric;
-            let value = figure.measurement.figure.value();
-            let known = matches!(
-                (metric.subject, metric.statistic),
-                (
-                    MetricSubject::Bandwidth | MetricSubject::OperationRate,
-                    MetricStatistic::Mean | MetricStatistic::Median | MetricStatistic::Only
-                ) | (MetricSubject::Latency, MetricStatistic::Median)
-            );
-            known && value > 0.0 && value.is_finite()
-        };
-        let coarse =
-            |figure: &&&LoggedFigure| figure.measurement.step.value() / figure.measurement.figure.value();
-        let best = row.iter().filter(is_comparable).min_by(|a, b| coarse(a).total_cmp(&coarse(b)));
+        let LogRow { best, peak, mean, rate } = row;
         let Some(best) = best else {
             *skipped.entry("no figure of the row is predicted".to_string()).or_default() += 1;
             continue;
         };
-        let measurement = &best.measurement;
-        let kind = match measurement.metric.subject {
+        let kind = match best.subject {
             MetricSubject::Latency => RunKind::Latency,
             _ => RunKind::Bandwidth,
         };
-        let peak = row.iter().find(|figure| figure.measurement.metric.statistic == MetricStatistic::Peak);
-        let comparable = |subject: MetricSubject| {
-            row.iter().filter(is_comparable).find(|figure| figure.measurement.metric.subject == subject)
-        };
-        let mean = comparable(MetricSubject::Bandwidth);
-        let rate = comparable(MetricSubject::OperationRate);
-        let is_from_rate = |mean: &&&LoggedFigure| mean.measurement.cautions.has(LogCaution::UnitFromRate);
-        let bandwidth_times = mean.filter(is_from_rate).map(|_| 1.0).or_else(|| {
-            let (mean, rate) = mean.zip(rate)?;
-            let (mean, rate) = (&mean.measurement, &rate.measurement);
-            let bits = mean.conditions.payload?.get() as f64 * 8.0;
-            let rounding = |one: &LogMeasurement| one.step.value() / 2.0 / one.figure.value();
-            let times = performance(mean.figure) / (performance(rate.figure) * bits);
-            let is_told =
-                rounding(mean) + rounding(rate) <= MOST_ROUNDING && times.is_finite() && times > 0.0;
+        let is_from_rate = mean.as_ref().is_some_and(|(.., is_from_rate)| *is_from_rate);
+        let bandwidth_times = is_from_rate.then_some(1.0).or_else(|| {
+            let ((mean, _, of_mean, _), (rate, of_rate)) = mean.as_ref().zip(rate)?;
+            let bits = best.conditions.payload?.get() as f64 * 8.0;
+            let times = performance(*mean) / (performance(rate) * bits);
+            let is_told = of_mean + of_rate <= MOST_ROUNDING && times.is_finite() && times > 0.0;
             is_told.then_some(times)
         });
-        let peak = peak
-            .zip(mean)
-            .map(|(peak, mean)| peak.measurement.figure.value() / mean.measurement.figure.value());
+        let peak = peak.zip(mean.as_ref()).map(|(peak, (mean, ..))| peak / mean.value());
         let point = Point {
             line,
-            measured: measurement.figure,
-            metric: measurement.key(),
-            conditions: measurement.conditions.clone(),
+            measured: best.figure,
+            metric: best.key,
+            conditions: best.conditions.clone(),
             peak: peak.filter(|ratio| ratio.is_finite() && *ratio > 0.0),
-            bandwidth: mean.map(|mean| (mean.measurement.figure, mean.measurement.key())),
+            bandwidth: mean.map(|(mean, key, ..)| (mean, key)),
             bandwidth_times,
         };
-        let mut common = (*measurement.conditions).clone();
+        let mut common = (*best.conditions).clone();
         (common.payload, common.iterations) = (None, None);
         // What a tool sets by payload.
         common.cq_moderation = None;
-        let is_of_measure = measurement.tool == LogTool::Measure;
+        let is_of_measure = best.tool == LogTool::Measure;
         if is_of_measure {
             // Each of its points says how long it took, and they stand in the order of its suite.
             common.duration = None;

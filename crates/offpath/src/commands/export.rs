@@ -4,7 +4,7 @@ use super::{Context, answer};
 use crate::failure::Failure;
 use crate::output::{OutputFile, emit, tell};
 use clap::{Args, Subcommand};
-use offpath::answers::export::{TableForm, UcxRequest, table_of, ucx};
+use offpath::answers::export::{AnswerTable, TableForm, UcxRequest, ucx};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -67,10 +67,10 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
                     "remove it, or choose another name",
                 ));
             }
-            let table = table_of(&options.files)?;
-            let bytes = table.written(form)?;
-            OutputFile::create(&options.output)?.write(&bytes)?;
-            let (rows, columns) = (table.rows, table.columns.len());
+            let output = OutputFile::create(&options.output)?;
+            let table = AnswerTable::of(&options.files)?;
+            output.write_by(|out| table.write(form, out))?;
+            let (rows, columns) = (table.rows(), table.columns());
             tell(&format!("{}: {rows} rows of {columns} columns", options.output.display()));
         }
         Command::Ucx(options) => {
