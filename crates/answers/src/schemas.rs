@@ -9,7 +9,7 @@ use crate::diagnose::DiagnoseAnswer;
 use crate::explain::ExplainAnswer;
 use crate::export::UcxAnswer;
 use crate::fit::FitAnswer;
-use crate::import::ImportAnswer;
+use crate::import::{ImportAnswer, RankAnswer};
 use crate::machine::{CollectAnswer, NewDeviceAnswer};
 use crate::measure::{MeasureAnswer, MeasureListAnswer, MeasureSuggestAnswer};
 use crate::path::{PathAnswer, PathsAnswer};
@@ -131,6 +131,7 @@ fn schemas_follow_from_the_types() {
         ("device-show.json", schema::<DeviceAnswer>("offpath device show DEVICE --format json")),
         ("calibrate.json", schema::<CalibrateAnswer>("offpath calibrate LOG... --format json")),
         ("import.json", schema::<ImportAnswer>("offpath import LOG... --format json")),
+        ("import-rank.json", schema::<RankAnswer>("offpath import LOG... --rank MACHINE --format json")),
         ("collect.json", schema::<CollectAnswer>("offpath collect --format json")),
         ("measure.json", schema::<MeasureAnswer>("offpath measure BACKEND --format json")),
         ("measure-list.json", schema::<MeasureListAnswer>("offpath measure BACKEND --list --format json")),

@@ -289,3 +289,60 @@ fn an_odd_machine_is_said_beside_rows_that_are_normal() {
         found.stderr
     );
 }
+
+/// Where a machine stands: platforms of a summary, and a file that is a machine of its own.
+#[test]
+fn a_machine_is_ranked_among_others() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).expect("a file");
+        path.display().to_string()
+    };
+    let summary = file(
+        "summary",
+        "PLATFORM\taccess\tcpu\tdir\n\nbig\t400/0/4\t100/0/1\t8/0/1\nold\t200/0/2\t50/0/1\tnan/nan/nan\n\
+         board\t100/0/1\t100/0/1\t2/0/1\n",
+    );
+    let of = |arguments: &[&str]| {
+        let found = json(&[&["import"], arguments].concat());
+        check(&found, &schema("import-rank.json"), "import --rank");
+        found
+    };
+    let found = of(&[&summary, "--rank", "old"]);
+    let ranks: Vec<_> =
+        found["works"].as_array().expect("a list").iter().map(|one| (&one["rank"], &one["of"])).collect();
+    let number = |of: u64| serde_json::Value::from(of);
+    assert_eq!(ranks, [(&number(2), &number(3)), (&number(3), &number(3))], "it never ran dir");
+    assert_eq!(
+        (&found["works"][0]["share_of_fastest"], &found["works"][0]["fastest"]),
+        (&0.5.into(), &"big".into())
+    );
+    // Those that are as fast share a rank.
+    assert_eq!(of(&[&summary, "--rank", "board"])["works"][1]["rank"], 1);
+    // Beside the board it is twice as fast in the one, and half as fast in the other.
+    let board = &found["others"].as_array().expect("a list")[1];
+    assert_eq!(
+        (&board["machine"], &board["works"], &board["faster"]),
+        (&"board".into(), &number(2), &number(1))
+    );
+    assert_eq!(board["median_share"], 1.25);
+    // A file of its own, whose instances have figures beside those of all.
+    let yaml = log("stress.yaml");
+    let found = of(&[&summary, &yaml, "--rank", &yaml]);
+    let cpu = &found["works"][0];
+    assert_eq!(
+        (&cpu["work"], &cpu["rank"], &cpu["bogo_ops_per_s"]),
+        (&"cpu".into(), &number(1), &108.719.into())
+    );
+    for (arguments, said) in [
+        (vec![&*summary, "--rank", "bord"], "did you mean `board`?"),
+        (vec![&*yaml, "--rank", &yaml], "no other machine of the logs ran what"),
+        (vec![&*summary, "--rank", "old", "--format", "csv"], "`--rank` prints no CSV"),
+    ] {
+        let refused = offpath(&[&["import"][..], &arguments].concat());
+        assert!(refused.code == 2 && refused.stderr.contains(said), "{arguments:?}: {}", refused.stderr);
+    }
+    let text = wide_answer(&["import", &summary, "--rank", "big"]);
+    assert!(text.contains("big: 3 kinds of work of stress-ng, among 3 machines"), "{text}");
+}

@@ -56,7 +56,7 @@ pub struct AnswerTable {
 }
 
 /// Lists of an answer whose entries are rows, by the key of the list, with the word for an entry.
-const LISTS: [(&str, &str); 9] = [
+const LISTS: [(&str, &str); 11] = [
     ("alternatives", "alternative"),
     ("mixes", "mix"),
     ("rows", "row"),
@@ -66,6 +66,8 @@ const LISTS: [(&str, &str); 9] = [
     ("changes", "change"),
     ("curve", "load"),
     ("clients", "clients"),
+    ("works", "work"),
+    ("others", "machine"),
 ];
 
 /// Single entries of a plan that are rows too.

@@ -1,6 +1,7 @@
 //! What `offpath import` answers: the figures of logs that other tools wrote, each with its meaning, its conditions and
 //! its line.
 
+mod rank;
 mod rows;
 mod stream;
 mod text;
@@ -16,6 +17,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
+pub use rank::{BesideMachineAnswer, RankAnswer, RankedWorkAnswer, rank};
 pub use rows::FigureRows;
 pub use stream::ImportStream;
 pub use text::ImportTables;

@@ -1,11 +1,11 @@
 //! `offpath import`: what logs of other tools say, as figures with their meaning.
 
-use super::Context;
+use super::{Context, answer};
 use crate::failure::{Failure, NEGATIVE};
 use crate::output::{Format, emit_json, tell};
 use clap::Args;
 use offpath::answers::import::{
-    FigureRows, ImportRemarkAnswer, ImportRequest, ImportStream, ImportTables, import_each,
+    FigureRows, ImportRemarkAnswer, ImportRequest, ImportStream, ImportTables, RankAnswer, import_each, rank,
 };
 use offpath::logs::LogItem;
 use std::io::{BufWriter, ErrorKind, Write, stdout};
@@ -18,6 +18,8 @@ Examples:
   offpath import client.log server.log --format json  the same as data, described by docs/schemas/import.json
   ssh server ib_read_lat -a host | offpath import - --format csv > rows.csv
                                                       a row for each figure, in memory that does not grow
+  offpath import mycard.yaml platforms_summary --rank mycard.yaml
+                                                      where a machine stands among others, by rates of stress-ng
 
 Exit code 1 says that no line has a figure.";
 
@@ -28,11 +30,25 @@ pub struct Options {
     /// Files of perftest, pcie-bench, stress-ng, fio and others, told by what they say; `-` is standard input
     #[arg(required = true, value_name = "LOG")]
     logs: Vec<PathBuf>,
+    /// Where this machine stands among those of the logs, by rates of stress-ng: a platform of a summary, or a file
+    #[arg(long, value_name = "MACHINE")]
+    rank: Option<String>,
 }
 
 /// Reads the logs and prints what they say.
 pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     let request = ImportRequest { logs: options.logs.clone() };
+    if let Some(machine) = &options.rank {
+        if context.screen.format == Format::Csv {
+            return Err(Failure::input(
+                "`--rank` prints no CSV",
+                "save it by `--format json`, and write its rows by `offpath export table`",
+            ));
+        }
+        let found = rank(&request, machine)?;
+        context.screen.emit(&answer(&found, context, RankAnswer::text)?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let has_figures = match context.screen.format {
         Format::Csv => rows(&request)?,
         Format::Json => {
