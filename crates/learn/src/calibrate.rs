@@ -33,11 +33,11 @@ pub struct CalibrationRequest<'a> {
     /// Numbers that stay as they are.
     pub pin: &'a [String],
     /// Who is told how far it is.
-    pub progress: &'a dyn CalibrationProgress,
+    pub progress: &'a dyn PhaseProgress,
 }
 
-/// Who is told how far a calibration is.
-pub trait CalibrationProgress: fmt::Debug {
+/// Who is told how far something is that goes in phases.
+pub trait PhaseProgress: fmt::Debug {
     /// A phase begins, of so many steps.
     fn phase(&self, what: &str, steps: u64);
     /// A step of it is done.
@@ -45,7 +45,7 @@ pub trait CalibrationProgress: fmt::Debug {
 }
 
 /// Nobody is told.
-impl CalibrationProgress for () {
+impl PhaseProgress for () {
     fn phase(&self, _what: &str, _steps: u64) {}
     fn step(&self) {}
 }
@@ -863,7 +863,7 @@ fn spread_over(seen: &[usize], runs: &[MeasuredRun]) -> Vec<usize> {
 }
 
 /// The candidates that move a fitted point anywhere between their bounds.
-fn moving(search: &Search<'_>, start: &Found, progress: &dyn CalibrationProgress) -> Vec<usize> {
+fn moving(search: &Search<'_>, start: &Found, progress: &dyn PhaseProgress) -> Vec<usize> {
     progress.phase("numbers that move a point", start.at.len() as u64);
     let moves = |index: &usize| {
         progress.step();
@@ -885,7 +885,7 @@ fn select(
     start: Found,
     moving: &[usize],
     candidates: &[Candidate],
-    progress: &dyn CalibrationProgress,
+    progress: &dyn PhaseProgress,
 ) -> (Found, Vec<usize>) {
     let asked: Vec<usize> = moving.iter().copied().filter(|index| candidates[*index].is_asked).collect();
     let mut free: Vec<usize> = Vec::new();
@@ -920,7 +920,7 @@ fn select(
 
 /// The best place that searches from elsewhere end at, too: where two bounds cross, a step of each number alone leads
 /// nowhere. Each number begins at several places of its range, the others where they are.
-fn elsewhere(search: &Search<'_>, best: Found, free: &[usize], progress: &dyn CalibrationProgress) -> Found {
+fn elsewhere(search: &Search<'_>, best: Found, free: &[usize], progress: &dyn PhaseProgress) -> Found {
     const PLACES: u32 = 5;
     progress.phase("searches from elsewhere", free.len() as u64 * u64::from(PLACES));
     let mut found = best.clone();
@@ -1030,7 +1030,7 @@ fn tell(
     moving: &[usize],
     candidates: &[Candidate],
     menu: &Menu<'_>,
-    (clusters, progress): (&[usize], &dyn CalibrationProgress),
+    (clusters, progress): (&[usize], &dyn PhaseProgress),
 ) -> Result<Told, CalibrationError> {
     let name = |index: usize| candidates[index].names[0].clone();
     let unfelt = |index: &usize| candidates[*index].is_asked && !moving.contains(index);

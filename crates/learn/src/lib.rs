@@ -36,8 +36,8 @@ mod run;
 pub mod watch;
 
 pub use calibrate::{
-    Calibration, CalibrationError, CalibrationProgress, CalibrationRequest, Directions, ErrorSummary,
-    KeptNumber, KeptReason, LearntDoubt, LearntNumber, PredictedPoint, calibrate, program_of,
+    Calibration, CalibrationError, CalibrationRequest, Directions, ErrorSummary, KeptNumber, KeptReason,
+    LearntDoubt, LearntNumber, PhaseProgress, PredictedPoint, calibrate, program_of,
 };
 
 pub use dma::{DmaBench, DmaOperation, DmaRun};

@@ -64,6 +64,22 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
+/// Where nobody sees a bar, each phase is a line of its own.
+#[test]
+fn phases_are_told_in_a_pipe() {
+    let folder = folder("phases");
+    let file = folder.join("a.log").display().to_string();
+    fs::write(&file, log(1, 200.0, 180.0)).expect("a log");
+    let found = offpath(&["calibrate", &file, "--base", "connectx7"]);
+    assert_eq!((found.code, &*found.stderr), (0, ""), "{}", found.notes);
+    let lines: Vec<&str> = found.notes.lines().collect();
+    for phase in ["numbers that move a point", "candidates for fitted number 1", "searches from elsewhere"] {
+        let told = lines.iter().filter(|line| line.starts_with(&format!("note: at work: {phase} ("))).count();
+        assert!(told > 0, "{phase}: {}", found.notes);
+    }
+    assert!(!found.notes.contains(['\r', '\u{1b}']), "{}", found.notes);
+}
+
 /// What the fit takes minutes for has to have a place, which is looked for before anything else is.
 #[test]
 fn a_card_without_a_place_is_refused_before_its_logs_are_read() {

@@ -131,7 +131,13 @@ fn what_cannot_be_measured_is_refused_with_a_next_step() {
 #[test]
 fn runs_that_narrow_a_plan_are_named_with_their_options() {
     let design = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/store.toml");
-    let found = json(&["measure", "twin:bluefield2", "--suggest", design, "--size", "64B,4KiB"]);
+    let arguments = ["measure", "twin:bluefield2", "--suggest", design, "--size", "64B,4KiB"];
+    let answer = offpath(&[&arguments[..], &["--format", "json"]].concat());
+    assert_eq!((answer.code, &*answer.stderr), (0, ""), "{}", answer.notes);
+    for phase in ["plans of the design (1 step)", "numbers that runs may tell ("] {
+        assert!(answer.notes.contains(&format!("note: at work: {phase}")), "{}", answer.notes);
+    }
+    let found: serde_json::Value = serde_json::from_str(&answer.stdout).expect("the answer is JSON");
     check(&found, &schema("measure-suggest.json"), "measure --suggest");
     let runs = found["runs"].as_array().expect("a list");
     let untold = found["untold"].as_array().expect("a list");

@@ -16,13 +16,16 @@ const PATIENCE_IN_A_PIPE: Duration = Duration::from_secs(30);
 const TICK: Duration = Duration::from_millis(100);
 
 /// Shows how far a command is, from its second second on, where stderr is a terminal. It goes away when it
-/// is dropped. Elsewhere it says once, after half a minute, what is being done.
+/// is dropped. Elsewhere it says once, after half a minute, what is being done; of what goes in phases, each phase in a line of
+/// its own as it begins.
 #[derive(Debug)]
 pub struct Progress {
     bar: ProgressBar,
     /// Dropping it ends the thread that waits to show the bar.
     ended: Option<Sender<()>>,
     waiting: Option<JoinHandle<()>>,
+    /// Whether each phase is told in a line.
+    tells_phases: bool,
 }
 
 impl Progress {
@@ -45,11 +48,18 @@ impl Progress {
     pub fn phased(what: &str) -> Progress {
         let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::hidden());
         bar.set_message(what.to_string());
+        if !stderr().is_terminal() {
+            return Progress { bar, ended: None, waiting: None, tells_phases: true };
+        }
         Progress::over(bar, "{bar:40} {pos} of {len} {msg}, {eta} of these left, {elapsed} in all")
     }
 
     /// A phase begins, of so many steps, as in `searches from elsewhere`.
     pub fn phase(&self, what: &str, steps: u64) {
+        if self.tells_phases {
+            let steps = if steps == 1 { "1 step".to_string() } else { format!("{steps} steps") };
+            tell(&format!("note: at work: {what} ({steps})"));
+        }
         self.bar.set_length(steps);
         self.bar.set_position(0);
         self.bar.reset_eta();
@@ -85,7 +95,7 @@ impl Progress {
                 show(&own);
             }
         });
-        Progress { bar, ended: Some(ended), waiting: Some(waiting) }
+        Progress { bar, ended: Some(ended), waiting: Some(waiting), tells_phases: false }
     }
 
     /// One more is done.

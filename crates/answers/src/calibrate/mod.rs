@@ -9,8 +9,8 @@ use crate::import::{ImportRemarkAnswer, ImportRequest, import_each};
 use crate::system::{SystemAnswer, unlike_ends};
 use crate::tool::refused;
 use offpath_learn::{
-    Calibration, CalibrationError, CalibrationProgress, CalibrationRequest, ErrorSummary, HoldOut,
-    KeptNumber, KeptReason, LearntDoubt, LearntNumber, LeftAside, MeasuredPoint, MeasuredRun, PacketHeader,
+    Calibration, CalibrationError, CalibrationRequest, ErrorSummary, HoldOut, KeptNumber, KeptReason,
+    LearntDoubt, LearntNumber, LeftAside, MeasuredPoint, MeasuredRun, PacketHeader, PhaseProgress,
     PointCollector, RunKind, calibrate as learn, program_of,
 };
 use offpath_logs::{LogItem, TrafficDirections};
@@ -328,7 +328,7 @@ pub fn card_files(request: &CalibrateRequest) -> Result<Vec<String>, Failure> {
 /// As [`calibrate`].
 pub fn calibrate_telling(
     request: &CalibrateRequest,
-    progress: &dyn CalibrationProgress,
+    progress: &dyn PhaseProgress,
 ) -> Result<CalibrateAnswer, Failure> {
     let (library, options, system) = begun_from(request)?;
     let without = SystemOptions { set: Vec::new(), ..options };

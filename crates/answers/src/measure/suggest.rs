@@ -4,7 +4,7 @@ use super::{queue_pair_path, suite_paths};
 use crate::SCHEMA_VERSION;
 use crate::plan::{InfluenceAnswer, PlanAnswers, PlanRequest, plan};
 use crate::system::SystemAnswer;
-use offpath_learn::{RunKind, ToolBench};
+use offpath_learn::{PhaseProgress, RunKind, ToolBench};
 use offpath_measure::{MeasurePoint, SuiteChoice, suite};
 use offpath_plan::Design;
 use offpath_profile::System;
@@ -95,7 +95,10 @@ const FEW: u64 = 8;
 ///
 /// # Errors
 /// Where the design, the device or a path is refused, or the plan fails.
-pub fn suggest(request: &SuggestRequest) -> Result<MeasureSuggestAnswer, Failure> {
+pub fn suggest(
+    request: &SuggestRequest,
+    progress: &dyn PhaseProgress,
+) -> Result<MeasureSuggestAnswer, Failure> {
     let library = request.system.library()?;
     let mut plan_request = PlanRequest {
         design: request.design.clone(),
@@ -115,7 +118,9 @@ pub fn suggest(request: &SuggestRequest) -> Result<MeasureSuggestAnswer, Failure
         .into_iter()
         .filter(|point| point.refused().is_none() && point.is_plain() && point.run.queue_pairs <= FEW)
         .collect();
+    progress.phase("plans of the design", 1);
     let answers = plan(&plan_request)?;
+    progress.step();
     let plans: Vec<_> = match &answers {
         PlanAnswers::One(one) => vec![&**one],
         PlanAnswers::Scenarios(several) => several.scenarios.iter().map(|one| &one.plan).collect(),
@@ -131,6 +136,7 @@ pub fn suggest(request: &SuggestRequest) -> Result<MeasureSuggestAnswer, Failure
     influences.sort_by(|one, other| other.1.total_cmp(&one.1));
     influences.truncate(MOST);
     let (mut runs, mut untold) = (Vec::new(), Vec::new());
+    progress.phase("numbers that runs may tell", influences.len() as u64);
     for (one, moves_plan) in influences {
         let end = |value: &str| -> Result<System, Failure> {
             request.system.load(&library, &device, &[format!("{}={value}", one.number)])
@@ -153,6 +159,7 @@ pub fn suggest(request: &SuggestRequest) -> Result<MeasureSuggestAnswer, Failure
                 why: "no run of one posting thread moves by a hundredth between its ends".to_string(),
             }),
         }
+        progress.step();
     }
     let plan_next = plans.first().map(|plan| plan.next_measurement.clone()).unwrap_or_default();
     let design = plans.first().map(|plan| plan.design.clone()).unwrap_or_default();

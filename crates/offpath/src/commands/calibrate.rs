@@ -1,12 +1,12 @@
 //! `offpath calibrate`: a card from its own logs.
 
-use super::{Context, answer};
+use super::{Context, Shown, answer};
 use crate::failure::Failure;
 use crate::output::{OutputFile, tell};
 use crate::progress::Progress;
 use clap::Args;
 use offpath::answers::calibrate::{CalibrateAnswer, CalibrateRequest, calibrate_telling, card_files};
-use offpath::learn::{CalibrationProgress, HoldOut};
+use offpath::learn::HoldOut;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -87,20 +87,6 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     }
     context.screen.emit(&answer(&found, context, CalibrateAnswer::text)?)?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Phases of a calibration on a terminal.
-#[derive(Debug)]
-struct Shown(Progress);
-
-impl CalibrationProgress for Shown {
-    fn phase(&self, what: &str, steps: u64) {
-        self.0.phase(what, steps);
-    }
-
-    fn step(&self) {
-        self.0.advance();
-    }
 }
 
 /// The card's name, which is its file's.

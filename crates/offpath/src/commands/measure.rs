@@ -1,7 +1,7 @@
 //! `offpath measure`: the characterisation of a card, on the twin or on real queue pairs.
 
 use super::backend::{On, Peer, device_refused, refuse_profile_changes, run_failed};
-use super::{Context, answer};
+use super::{Context, Shown, answer};
 use crate::failure::{Failure, NEGATIVE};
 use crate::options;
 use crate::output::{emit, tell, tell_mode};
@@ -167,9 +167,9 @@ fn suggested(design: &Path, options: &Options, context: &Context) -> Result<Exit
         seed: options.seed,
         system: context.system.clone(),
     };
-    let progress = Progress::endless("planning, and trying runs");
-    let found = suggest(&request);
-    drop(progress);
+    let shown = Shown(Progress::phased("planning, and trying runs"));
+    let found = suggest(&request, &shown);
+    drop(shown);
     context.screen.emit(&answer(&found?, context, MeasureSuggestAnswer::text)?)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -30,7 +30,9 @@ pub mod whatif;
 use crate::failure::Failure;
 use crate::options::SystemOptions;
 use crate::output::{Format, OutputOptions, Screen, rounded_json};
+use crate::progress::Progress;
 use clap::{Parser, Subcommand};
+use offpath::learn::PhaseProgress;
 pub use offpath_terminal::Context;
 use serde::Serialize;
 use std::process::ExitCode;
@@ -176,5 +178,19 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Serve(options) => serve::run(&options, &context),
         Command::Torture(options) => torture::run(&options, &context),
         Command::Completions(options) => completions::run(&options),
+    }
+}
+
+/// Phases of what takes minutes, as its user sees them.
+#[derive(Debug)]
+struct Shown(Progress);
+
+impl PhaseProgress for Shown {
+    fn phase(&self, what: &str, steps: u64) {
+        self.0.phase(what, steps);
+    }
+
+    fn step(&self) {
+        self.0.advance();
     }
 }

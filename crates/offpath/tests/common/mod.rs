@@ -12,6 +12,8 @@ pub struct Answer {
     pub code: i32,
     pub stdout: String,
     pub stderr: String,
+    /// What it said of being at work.
+    pub notes: String,
 }
 
 pub fn offpath(arguments: &[&str]) -> Answer {
@@ -35,12 +37,12 @@ fn in_columns(arguments: &[&str], columns: Option<&str>) -> Answer {
     let output = command.args(arguments).output().expect("the program starts");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text is UTF-8");
     let code = output.status.code().expect("the program ends by itself");
-    // On a busy machine a command may say that it is at work.
-    let stderr: String = text(output.stderr)
+    // A command may say that it is at work: on a busy machine, or in phases.
+    let (notes, stderr) = text(output.stderr)
         .split_inclusive('\n')
-        .filter(|line| !line.starts_with("note: at work for"))
-        .collect();
-    Answer { code, stdout: text(output.stdout), stderr }
+        .map(str::to_string)
+        .partition::<Vec<_>, _>(|line| line.starts_with("note: at work"));
+    Answer { code, stdout: text(output.stdout), stderr: stderr.concat(), notes: notes.concat() }
 }
 
 /// The answer of a command line that is in order, on a page so wide that no line is broken, wherever the
