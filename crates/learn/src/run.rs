@@ -148,21 +148,10 @@ impl ToolProgram {
 
     /// The run that it makes of a payload when nothing else is said.
     pub fn run(&self, payload: Bytes) -> ToolRun {
-        let is_bandwidth = self.kind == RunKind::Bandwidth;
-        let moderation = if payload > TOOL_MODERATED { 1 } else { TOOL_CQ_MODERATION };
         ToolRun {
-            kind: self.kind,
-            verb: self.verb,
-            payload,
-            queue_pairs: 1,
-            tx_depth: if is_bandwidth { TOOL_TX_DEPTH } else { 1 },
-            post_list: 1,
-            cq_moderation: if is_bandwidth { moderation } else { 1 },
             inline: Bytes::new(self.inline),
-            outstanding_reads: None,
-            mtu: None,
-            directions: TrafficDirections::One,
             length: Some(RunLength::Iterations(self.iterations)),
+            ..ToolRun::plain(self.kind, self.verb, payload)
         }
     }
 }
@@ -225,6 +214,26 @@ pub const MOST_QUEUE_PAIRS: u64 = 16_384;
 pub const MOST_DEPTH: u64 = 1 << 20;
 
 impl ToolRun {
+    /// One queue pair as the tool has it, nothing inline, of no stated length.
+    pub fn plain(kind: RunKind, verb: Verb, payload: Bytes) -> ToolRun {
+        let is_bandwidth = kind == RunKind::Bandwidth;
+        let moderation = if payload > TOOL_MODERATED { 1 } else { TOOL_CQ_MODERATION };
+        ToolRun {
+            kind,
+            verb,
+            payload,
+            queue_pairs: 1,
+            tx_depth: if is_bandwidth { TOOL_TX_DEPTH } else { 1 },
+            post_list: 1,
+            cq_moderation: if is_bandwidth { moderation } else { 1 },
+            inline: Bytes::ZERO,
+            outstanding_reads: None,
+            mtu: None,
+            directions: TrafficDirections::One,
+            length: None,
+        }
+    }
+
     /// The run that a figure of a log was taken in.
     ///
     /// # Errors
@@ -307,9 +316,6 @@ impl ToolRun {
         let of = |number: Option<u64>| number.filter(|_| is_bandwidth).unwrap_or(1);
         let tx_depth = of(conditions.tx_depth);
         Ok(ToolRun {
-            kind,
-            verb,
-            payload,
             queue_pairs: of(conditions.queue_pairs),
             tx_depth,
             post_list: of(conditions.post_list),
@@ -322,6 +328,7 @@ impl ToolRun {
                 (Some(duration), _) => Some(RunLength::Duration(duration)),
                 (None, iterations) => iterations.map(RunLength::Iterations),
             },
+            ..ToolRun::plain(kind, verb, payload)
         })
     }
 

@@ -819,20 +819,7 @@ mod tests {
     use offpath_fabric::local::LocalFabric;
 
     fn flow(verb: Verb, kind: RunKind) -> Flow {
-        let run = ToolRun {
-            kind,
-            verb,
-            payload: Bytes::new(64),
-            queue_pairs: 1,
-            tx_depth: 1,
-            post_list: 1,
-            cq_moderation: 1,
-            inline: Bytes::ZERO,
-            outstanding_reads: None,
-            mtu: None,
-            directions: TrafficDirections::One,
-            length: None,
-        };
+        let run = ToolRun { tx_depth: 1, cq_moderation: 1, ..ToolRun::plain(kind, verb, Bytes::new(64)) };
         Flow { path: "client-host".parse().expect("a path"), run, threads: 1 }
     }
 

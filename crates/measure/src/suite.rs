@@ -2,7 +2,7 @@
 //! inline, posting threads, directions, mix of verbs, and two paths at once (wei2023 §3-4, sun2023 §3.1.4).
 
 use crate::point::{BesideFlow, MeasurePoint};
-use offpath_learn::{RunKind, TOOL_CQ_MODERATION, TOOL_MODERATED, TOOL_TX_DEPTH, ToolRun};
+use offpath_learn::{RunKind, ToolRun};
 use offpath_logs::TrafficDirections;
 use offpath_quantity::Bytes;
 use offpath_route::{Path, Verb};
@@ -35,27 +35,14 @@ const LARGE_DEPTH: u64 = 16;
 /// The run of a bandwidth test.
 fn bandwidth(verb: Verb, payload: Bytes, queue_pairs: u64) -> ToolRun {
     let payload = verb.own_payload().unwrap_or(payload);
-    let tx_depth = if payload > LARGE { LARGE_DEPTH } else { TOOL_TX_DEPTH };
-    let moderation = if payload > TOOL_MODERATED { 1 } else { TOOL_CQ_MODERATION };
-    ToolRun {
-        kind: RunKind::Bandwidth,
-        verb,
-        payload,
-        queue_pairs,
-        tx_depth,
-        post_list: 1,
-        cq_moderation: moderation.min(tx_depth),
-        inline: Bytes::ZERO,
-        outstanding_reads: None,
-        mtu: None,
-        directions: TrafficDirections::One,
-        length: None,
-    }
+    let plain = ToolRun::plain(RunKind::Bandwidth, verb, payload);
+    let tx_depth = if payload > LARGE { LARGE_DEPTH } else { plain.tx_depth };
+    ToolRun { queue_pairs, ..of_depth(&plain, tx_depth) }
 }
 
 /// The run of a latency test.
 fn latency(verb: Verb, payload: Bytes) -> ToolRun {
-    ToolRun { kind: RunKind::Latency, tx_depth: 1, cq_moderation: 1, ..bandwidth(verb, payload, 1) }
+    ToolRun::plain(RunKind::Latency, verb, verb.own_payload().unwrap_or(payload))
 }
 
 /// With another depth.

@@ -1,0 +1,262 @@
+//! What a calibration answers, and why one is refused.
+
+use super::errors::quantile;
+use crate::expect::ExpectError;
+use crate::run::{MeasuredRun, ToolProgram};
+use offpath_profile::{LearntErrors, Number};
+use offpath_quantity::Quantity;
+
+/// Why nothing is learnt.
+#[derive(Debug, thiserror::Error)]
+pub enum CalibrationError {
+    /// A run is refused.
+    #[error(transparent)]
+    Expect(#[from] ExpectError),
+    /// There is nothing to fit to.
+    #[error(
+        "{fitted} of {all} points are left to fit to, and two numbers at least are fitted; hold out less, or give more logs"
+    )]
+    TooFew {
+        /// Points that are not held out.
+        fitted: usize,
+        /// All of them.
+        all: usize,
+    },
+    /// A rule of what to hold out names what no point has.
+    #[error("no point is of {rule}, which is to be held out: the logs have {has}")]
+    HoldsNothing {
+        /// What is to be held out, in words.
+        rule: String,
+        /// What the points have of it.
+        has: String,
+    },
+    /// A number is named that does not exist or cannot be fitted.
+    #[error("`{name}` cannot be fitted: {why}")]
+    NoSuchNumber {
+        /// The name.
+        name: String,
+        /// Why.
+        why: String,
+    },
+    /// Numbers are asked for that the points do not tell apart.
+    #[error("the points do not tell `{name}` apart from {}: pin one of them, or add a run that does: `{run}`", .from.join(", "))]
+    NotToldApart {
+        /// The number.
+        name: String,
+        /// What moves the points alike.
+        from: Vec<String>,
+        /// A run that would tell.
+        run: String,
+    },
+    /// A number is asked for that no point feels.
+    #[error("no point moves with `{name}`; leave it out, or add a run that does: `{run}`")]
+    NotSeen {
+        /// The number.
+        name: String,
+        /// A run that would see it.
+        run: String,
+    },
+}
+
+/// A number that was fitted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LearntNumber {
+    /// Its name, as `--set` takes it.
+    pub name: String,
+    /// Its other names: the number is one.
+    pub also: Vec<String>,
+    /// The file of the base that holds it, and its key there.
+    pub file: String,
+    /// Its key there.
+    pub key: String,
+    /// What the base says.
+    pub base: Quantity,
+    /// What the points say.
+    pub value: Quantity,
+    /// The lower end of its 90% interval; of one beyond the base, of that and the base's together.
+    pub low: Quantity,
+    /// The upper end.
+    pub high: Quantity,
+    /// Whether it ended at a bound of the search: the points ask for more.
+    pub at_bound: bool,
+    /// Whether the points tell it by itself, to 5% and better. Where not, it may stand for others, too.
+    pub is_told: bool,
+    /// Numbers that stayed and that the points move with as with this one: its interval holds for any of their values.
+    pub alike: Vec<String>,
+    /// Where it makes the points fit and they do not say what it is.
+    pub doubt: Option<LearntDoubt>,
+}
+
+/// Why points that a number makes fit do not say what it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LearntDoubt {
+    /// It ended where the search does, and the points ask for more: what it is lies farther off, or elsewhere.
+    AtBound,
+    /// It stands for others and lies where the base's interval does not reach.
+    BeyondBase,
+    /// The points fit as well where it holds nothing back, within what the base allows.
+    Replaceable {
+        /// Numbers that stayed and that together make them fit in its place, a list for each way; none where nothing has to.
+        by: Vec<Vec<String>>,
+        /// A run that would tell it from the first way, where one of those that were tried does.
+        run: Option<String>,
+    },
+}
+
+/// The interval that reaches over both.
+pub(super) fn over(one: (Quantity, Quantity), other: (Quantity, Quantity)) -> (Quantity, Quantity) {
+    let low = if other.0.base() < one.0.base() { other.0 } else { one.0 };
+    let high = if other.1.base() > one.1.base() { other.1 } else { one.1 };
+    (low, high)
+}
+
+/// Why a number that runs feel was not fitted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeptReason {
+    /// No fitted point feels it, as far as its interval goes.
+    NotSeen,
+    /// Points feel it apart from the others, too little to tell it, and the fit did not need it.
+    NotNeeded,
+    /// The points move with it as with these.
+    NotToldApart(Vec<String>),
+    /// The user keeps it.
+    Pinned,
+}
+
+/// A number that was not fitted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KeptNumber {
+    /// Its name.
+    pub name: String,
+    /// The file of the base that holds it.
+    pub file: String,
+    /// Its key there.
+    pub key: String,
+    /// What the base says.
+    pub value: Quantity,
+    /// What the card has: that, or where it makes the points fit beside a number that was fitted as well as in its place,
+    /// what it is then, so that no plan carries more than was measured.
+    pub taken: Quantity,
+    /// Where it makes the points fit in place of a number that was fitted: between what the base allows, and that.
+    pub replacing: Option<(Quantity, Quantity)>,
+    /// Why.
+    pub reason: KeptReason,
+    /// A run that would tell it, where one of those that were tried does.
+    pub run: Option<String>,
+}
+
+impl KeptNumber {
+    pub(super) fn of(name: &str, number: &Number, reason: KeptReason, run: Option<String>) -> KeptNumber {
+        let Number { value, file, key, .. } = number;
+        let (name, file, key) = (name.to_string(), file.clone(), key.clone());
+        KeptNumber { name, file, key, value: *value, taken: *value, replacing: None, reason, run }
+    }
+
+    /// It makes the points fit in place of a fitted number, with this value.
+    pub(super) fn replaces(&mut self, fitted: String, value: Quantity, stated: (Quantity, Quantity)) {
+        self.replacing = Some(over(self.replacing.unwrap_or(stated), (value, value)));
+        match &mut self.reason {
+            KeptReason::NotToldApart(from) if from.contains(&fitted) => {}
+            KeptReason::NotToldApart(from) => from.push(fitted),
+            reason => *reason = KeptReason::NotToldApart(vec![fitted]),
+        }
+    }
+}
+
+/// A point with its prediction.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PredictedPoint {
+    /// The point, by its position in the request.
+    pub point: usize,
+    /// Whether it was kept for prediction.
+    pub held_out: bool,
+    /// The prediction, in the point's own unit.
+    pub predicted: f64,
+    /// The ends of its 80% interval.
+    pub low_80: f64,
+    /// The upper end.
+    pub high_80: f64,
+    /// What it would be without this point and those of the same run; absent for points that were held out.
+    pub left_out: Option<f64>,
+    /// What the roofline of two numbers says.
+    pub roofline: f64,
+    /// What a straight line of time over size says.
+    pub line: f64,
+}
+
+/// What errors of some points are, as shares.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ErrorSummary {
+    /// How many points.
+    pub points: usize,
+    /// The middle one.
+    pub median: f64,
+    /// What nine of ten are at most.
+    pub p90: f64,
+    /// The greatest.
+    pub greatest: f64,
+}
+
+/// Pairs of runs and which of them is faster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Directions {
+    /// How many pairs.
+    pub pairs: usize,
+    /// Of how many the prediction has the same one faster, or neither where neither is.
+    pub right: usize,
+}
+
+/// What was learnt.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Calibration {
+    /// The numbers that were fitted.
+    pub numbers: Vec<LearntNumber>,
+    /// Numbers that runs feel and that stay.
+    pub kept: Vec<KeptNumber>,
+    /// Every point with its prediction.
+    pub points: Vec<PredictedPoint>,
+    /// Errors of fitted points.
+    pub fitted: ErrorSummary,
+    /// Errors of points that were held out.
+    pub predicted: ErrorSummary,
+    /// The same of the roofline.
+    pub roofline: ErrorSummary,
+    /// The same of the straight line.
+    pub line: ErrorSummary,
+    /// Errors of fitted points, each predicted without its own run.
+    pub left_out: ErrorSummary,
+    /// Errors of fitted points, each predicted without those that err together with it: its log, or of a device's DMA its
+    /// series there.
+    pub left_out_clusters: ErrorSummary,
+    /// What runs that were repeated differ by from one another: no prediction can err by less.
+    pub repeated: ErrorSummary,
+    /// Held-out points within their 80% intervals.
+    pub covered: usize,
+    /// Runs of a device's DMA of what caches hold against the same of what they do not; none where no log has both.
+    pub warm_against_cold: Directions,
+    /// What a prediction of a run that is fitted nowhere is off by beyond what the numbers leave open, for each kind of figure
+    /// of which the fitted points tell: no held-out point is in it.
+    pub learnt_errors: Vec<LearntErrors>,
+}
+
+impl ErrorSummary {
+    /// Of errors as shares, without their signs.
+    pub fn of(errors: &[f64]) -> ErrorSummary {
+        ErrorSummary {
+            points: errors.len(),
+            median: quantile(errors, 0.5),
+            p90: quantile(errors, 0.9),
+            greatest: errors.iter().copied().fold(0.0, f64::max),
+        }
+    }
+}
+
+/// The programs that a run of a name means, for whoever prints one.
+pub fn program_of(run: &MeasuredRun) -> Option<&'static str> {
+    let run = match run {
+        MeasuredRun::QueuePairs(run) => run,
+        MeasuredRun::Dma(run) => return Some(run.program()),
+    };
+    let is_own = |program: &&ToolProgram| program.verb == run.verb && program.kind == run.kind;
+    crate::run::PROGRAMS.iter().find(is_own).map(|program| program.name)
+}

@@ -1,0 +1,205 @@
+//! What predictions err by: without their own run, without what errs together with it, and from one run to its repetition.
+
+use super::answer::{Directions, ErrorSummary, PredictedPoint};
+use crate::descent::SCALE;
+use crate::dma::DmaRun;
+use crate::points::MeasuredPoint;
+use crate::run::{MeasuredRun, RunKind};
+use offpath_profile::{LEARNT_FIGURES, LearntErrors};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// By how much an interval of 80% (0) or 90% (1) is wider where its deviation is known from so many clusters alone: the
+/// quantile of Student's distribution over that of the normal one.
+pub(super) fn student(level: usize, clusters: usize) -> f64 {
+    const QUANTILES: [[f64; 10]; 2] = [
+        [3.078, 1.886, 1.638, 1.533, 1.476, 1.440, 1.415, 1.397, 1.383, 1.372],
+        [6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812],
+    ];
+    let normal = [SIDE_80, SIDE_90][level];
+    match clusters.saturating_sub(2) {
+        // One cluster says nothing of what another would differ by; what its points differ by stands for it.
+        0 if clusters < 2 => 1.0,
+        freedom => QUANTILES[level].get(freedom).map_or(1.0, |quantile| quantile / normal),
+    }
+}
+
+/// Standard deviations on each side of a 90% and of an 80% interval.
+pub(super) const SIDE_90: f64 = 1.645;
+pub(super) const SIDE_80: f64 = 1.282;
+
+/// Which points err together beyond what they are fitted to, by number: the doubt of a number is that of so many clusters and
+/// not of so many points.
+pub(super) fn clusters(points: &[MeasuredPoint]) -> Vec<usize> {
+    let mut numbers: BTreeMap<(&str, Option<MeasuredRun>), usize> = BTreeMap::new();
+    let mut all = Vec::with_capacity(points.len());
+    for point in points {
+        let series = match &point.run {
+            // A log of queue pairs is one setting of two machines: whatever is off there (a core, a frequency, a link) is off
+            // in its bandwidths and latencies alike, so that its series do not count apart.
+            MeasuredRun::QueuePairs(_) => None,
+            // A log of a device's DMA has all series of a server in one table, so that as one cluster its errors would add up
+            // to nothing at the best fit, and nothing would be in doubt. What a model lacks is another thing for each
+            // operation and for each state of the caches, and goes through all sizes of it.
+            MeasuredRun::Dma(_) => Some(point.run.series()),
+        };
+        let next = numbers.len();
+        all.push(*numbers.entry((&point.file, series)).or_insert(next));
+    }
+    all
+}
+
+/// How far predictions err by what fitted points do that are predicted without their own run or cluster.
+pub(super) struct Scatter {
+    /// By series, of points without their own run.
+    pub own: BTreeMap<MeasuredRun, f64>,
+    /// Of series that are fitted nowhere.
+    pub others: f64,
+}
+
+impl Scatter {
+    pub fn new(
+        points: &[MeasuredPoint],
+        held: &[bool],
+        (left_out, left_out_clusters): (&[Option<f64>], &[Option<f64>]),
+        clusters: usize,
+    ) -> Scatter {
+        let error = |predicted: f64, index: usize| (predicted / points[index].measured).ln().abs();
+        let mut errors: BTreeMap<MeasuredRun, Vec<f64>> = BTreeMap::new();
+        for index in (0..points.len()).filter(|index| !held[*index]) {
+            let own = errors.entry(points[index].run.series()).or_default();
+            own.extend(left_out[index].map(|predicted| error(predicted, index)));
+        }
+        let all: Vec<f64> = errors.values().flatten().copied().collect();
+        let of_clusters: Vec<f64> = (0..points.len())
+            .filter_map(|index| left_out_clusters[index].map(|predicted| error(predicted, index)))
+            .collect();
+        // What clusters scatter by is known from few of them, and the next is one more.
+        let few = student(0, clusters) * (1.0 + 1.0 / clusters.max(1) as f64).sqrt();
+        Scatter {
+            others: quantile(&all, 0.8).max(quantile(&of_clusters, 0.8) * few),
+            own: errors
+                .into_iter()
+                .map(|(series, errors)| (series, next_within(0.8, &errors).unwrap_or(quantile(&all, 0.8))))
+                .collect(),
+        }
+    }
+
+    /// How far an 80% interval reaches on each side of a prediction, as a logarithm. Of a series that is fitted at other sizes
+    /// errors without a run have in them what the numbers leave open; of others that comes on top.
+    pub fn side_80(&self, run: &MeasuredRun, open: impl FnOnce() -> f64) -> f64 {
+        self.own.get(&run.series()).copied().unwrap_or_else(|| open().hypot(self.others))
+    }
+}
+
+/// What the next error is within with a chance, where it may take any place among these with the same chance; nothing where
+/// these are too few to say.
+pub(super) fn next_within(chance: f64, errors: &[f64]) -> Option<f64> {
+    let mut sorted = errors.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let place = (chance * (sorted.len() + 1) as f64).ceil() as usize;
+    sorted.get(place.checked_sub(1)?).copied()
+}
+
+/// Errors of a kind of figure that have to be there before they speak for it.
+pub(super) const FEWEST: usize = 8;
+
+/// What predictions of a kind of figure are off by where neither their own run nor their own cluster was fitted, whichever
+/// reaches farther; nothing where one cluster alone has such figures, since of another one it says nothing.
+pub(super) fn learnt_errors(
+    kind: RunKind,
+    points: &[MeasuredPoint],
+    clusters: &[usize],
+    (left_out, left_out_clusters): (&[Option<f64>], &[Option<f64>]),
+) -> Option<LearntErrors> {
+    let own = (0..points.len()).filter(|index| points[*index].run.kind() == kind);
+    let errors = |left_out: &[Option<f64>]| -> Vec<f64> {
+        let error = |index: usize| Some((left_out[index]? / points[index].measured).ln().abs());
+        own.clone().filter_map(error).collect()
+    };
+    let (of_runs, of_clusters) = (errors(left_out), errors(left_out_clusters));
+    let told = own.clone().filter(|index| left_out_clusters[*index].is_some());
+    let told: BTreeSet<usize> = told.map(|index| clusters[index]).collect();
+    if told.len() < 2 || of_runs.len().min(of_clusters.len()) < FEWEST {
+        return None;
+    }
+    // What the fit without a cluster is off by itself is in its error, so that a new one adds nothing to what few tell.
+    let few = student(0, told.len());
+    let greatest = |errors: &[f64]| errors.iter().copied().fold(0.0, f64::max);
+    let within = |chance: f64| {
+        let of = |errors: &[f64]| next_within(chance, errors).unwrap_or_else(|| greatest(errors));
+        of(&of_runs).max(few * of(&of_clusters))
+    };
+    let [throughput, latency] = LEARNT_FIGURES;
+    let figure = match kind {
+        RunKind::Bandwidth => throughput,
+        RunKind::Latency => latency,
+    };
+    Some(LearntErrors {
+        figure: figure.to_string(),
+        points: of_clusters.len() as u64,
+        half_within: within(0.5),
+        eight_of_ten_within: within(0.8),
+        nine_of_ten_within: within(0.9),
+        all_within: within(1.0),
+    })
+}
+
+/// What runs that were repeated differ by.
+pub(super) fn repeated(points: &[MeasuredPoint], places: &[usize]) -> ErrorSummary {
+    let mut differences = Vec::new();
+    for (index, point) in points.iter().enumerate() {
+        let others = points[..index].iter().enumerate().filter(|(other, _)| places[*other] == places[index]);
+        differences.extend(others.map(|(_, other)| (point.measured / other.measured).ln().abs().exp() - 1.0));
+    }
+    ErrorSummary::of(&differences)
+}
+
+/// Which of two runs is faster, where they differ in what caches hold alone. What the fit takes for scatter is no difference.
+pub(super) fn warm_against_cold(points: &[MeasuredPoint], answer: &[PredictedPoint]) -> Directions {
+    let direction = |warm: f64, cold: f64| match (warm / cold).ln() {
+        apart if apart.abs() <= SCALE => 0,
+        apart if apart > 0.0 => 1,
+        _ => -1,
+    };
+    let mut found = Directions::default();
+    for (cold, point) in points.iter().enumerate() {
+        let Some(run) = point.run.dma().filter(|run| !run.is_warm) else { continue };
+        let same = MeasuredRun::Dma(DmaRun { is_warm: true, ..run.clone() });
+        let own = |warm: &usize| points[*warm].run == same && points[*warm].file == point.file;
+        for warm in (0..points.len()).filter(own) {
+            let measured = direction(points[warm].measured, point.measured);
+            let predicted = direction(answer[warm].predicted, answer[cold].predicted);
+            found.pairs += 1;
+            found.right += usize::from(measured == predicted);
+        }
+    }
+    found
+}
+
+pub(super) fn quantile(values: &[f64], share: f64) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    match sorted.len() {
+        0 => 0.0,
+        len => {
+            let at = share * (len - 1) as f64;
+            let (below, rest) = (at.floor() as usize, at.fract());
+            let above = (below + 1).min(len - 1);
+            sorted[below] * (1.0 - rest) + sorted[above] * rest
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of four errors the next is within the greatest with a chance of four in five, and of three nothing is said.
+    #[test]
+    fn few_errors_say_what_the_next_is_within() {
+        assert_eq!(next_within(0.8, &[0.3, 0.1, 0.2]), None);
+        assert_eq!(next_within(0.8, &[0.3, 0.1, 0.4, 0.2]), Some(0.4));
+        let many: Vec<f64> = (1..=19).map(f64::from).collect();
+        assert_eq!(next_within(0.8, &many), Some(16.0));
+    }
+}

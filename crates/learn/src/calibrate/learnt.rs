@@ -1,0 +1,83 @@
+//! The fitted numbers with their intervals, and with what the points leave open of each.
+
+use super::answer::{LearntDoubt, LearntNumber, over};
+use super::candidates::{Candidate, rounded, stated};
+use super::errors::SIDE_90;
+use super::menu::Menu;
+use super::tell::ALONE;
+use crate::descent::Found;
+use crate::doubt::Replacement;
+
+/// A fitted number with what the points leave open of it.
+pub(super) fn doubted(
+    mut found: LearntNumber,
+    candidate: &Candidate,
+    candidates: &[Candidate],
+    replacements: &[Replacement],
+    (index, best, menu): (&usize, &Found, &Menu<'_>),
+) -> LearntNumber {
+    if let Some(first) = replacements.first() {
+        let elsewhere = rounded(candidate.number.value, first.at[*index]);
+        (found.low, found.high) = over((found.low, found.high), (elsewhere, elsewhere));
+        found.is_told = false;
+        let names = |other: &Replacement| -> Vec<String> {
+            other.by.iter().map(|by| candidates[*by].names[0].clone()).collect()
+        };
+        let by = replacements.iter().map(names).filter(|by| !by.is_empty()).collect();
+        found.doubt = Some(LearntDoubt::Replaceable { by, run: menu.between(best, &first.at) });
+    }
+    let stated = stated(candidate);
+    // An end is no wall: as near as this is at it.
+    let is_within = (0.99 * stated.0.base()..=1.01 * stated.1.base()).contains(&found.value.base());
+    if candidate.number.low.is_some() && !found.alike.is_empty() && !is_within {
+        (found.low, found.high) = over((found.low, found.high), stated);
+        found.doubt = Some(LearntDoubt::BeyondBase);
+    }
+    if found.at_bound && found.doubt.is_none() {
+        found.is_told = false;
+        found.doubt = Some(LearntDoubt::AtBound);
+    }
+    found
+}
+
+/// What kept numbers add to the variance of a fitted one, each by its place.
+pub(super) type OfKept = Vec<(usize, f64)>;
+
+pub(super) fn learnt(
+    candidates: &[Candidate],
+    (best, menu): (&Found, &Menu<'_>),
+    free: &[usize],
+    (covariance, of_kept, replacements): (&[Vec<f64>], &[OfKept], &[Vec<Replacement>]),
+    (low, high): (&[f64], &[f64]),
+) -> Vec<LearntNumber> {
+    free.iter()
+        .enumerate()
+        .map(|(place, index)| {
+            let candidate = &candidates[*index];
+            let base = candidate.number.value;
+            let at = best.at[*index];
+            let own = covariance[place][place].max(0.0);
+            let more: f64 = of_kept[place].iter().map(|(_, variance)| variance).sum();
+            let deviation = (own + more).sqrt();
+            let side = SIDE_90 * deviation;
+            let is_told = side <= ALONE;
+            let weighty =
+                of_kept[place].iter().filter(|(_, variance)| !is_told && *variance > 0.1 * (own + more));
+            let found = LearntNumber {
+                name: candidate.names[0].clone(),
+                also: candidate.names[1..].to_vec(),
+                file: candidate.number.file.clone(),
+                key: candidate.number.key.clone(),
+                base,
+                value: rounded(base, at),
+                low: rounded(base, at - side),
+                high: rounded(base, at + side),
+                at_bound: at < low[*index] + 1e-6 || at > high[*index] - 1e-6,
+                is_told,
+                alike: weighty.map(|(other, _)| candidates[*other].names[0].clone()).collect(),
+                doubt: None,
+            };
+            doubted(found, candidate, candidates, &replacements[place], (index, best, menu))
+        })
+        .collect()
+}

@@ -1,0 +1,166 @@
+//! Runs that a user is likely to have the programs for, of which those that would tell a number are named.
+
+use super::candidates::{Candidate, Runs, bounds};
+use crate::descent::{Found, Model, Search};
+use crate::dma::{DmaOperation, DmaRun};
+use crate::posting::KnownLoops;
+use crate::run::{MeasuredRun, RunKind, RunLength, ToolRun};
+use offpath_profile::System;
+use offpath_quantity::Bytes;
+use offpath_route::Verb;
+use std::cell::RefCell;
+use std::sync::Arc;
+
+/// A list of a run of the menu: what perftest runs by itself is a multiple of it.
+pub(super) const LIST: u64 = 25;
+
+/// Runs that a user is likely to have the programs for.
+pub(super) struct Menu<'a> {
+    pub words: Vec<String>,
+    pub model: Runs<'a>,
+    pub low: Vec<f64>,
+    pub high: Vec<f64>,
+}
+
+impl<'a> Menu<'a> {
+    /// Those that are not among the runs that there are.
+    pub fn new(
+        candidates: &'a [Candidate],
+        base: &'a System,
+        path: &'a str,
+        there: &[MeasuredRun],
+        loops: &Arc<KnownLoops>,
+    ) -> Menu<'a> {
+        let (mut words, mut runs) = (Vec::new(), Vec::new());
+        let is_of_dma = there.iter().any(|run| matches!(run, MeasuredRun::Dma(_)));
+        for run in dma_menu().into_iter().filter(|_| is_of_dma) {
+            if !there.contains(&MeasuredRun::Dma(run.clone())) {
+                words.push(run.to_string());
+                runs.push(MeasuredRun::Dma(run));
+            }
+        }
+        let there: Vec<&ToolRun> = there.iter().filter_map(MeasuredRun::queue_pairs).collect();
+        for program in crate::run::PROGRAMS.iter().filter(|_| !is_of_dma) {
+            // An atomic has one size.
+            let is_atomic = program.verb == Verb::FetchAndAdd;
+            let sizes: &[u64] = if is_atomic { &[8] } else { &[8, 4096, 1 << 20] };
+            for size in sizes {
+                let plain = program.run(Bytes::new(*size));
+                let option = if is_atomic { String::new() } else { format!(" -s {size}") };
+                let mut add = |options: &str, run: ToolRun| {
+                    if !there.iter().any(|other| is_same_command(&run, other)) {
+                        words.push(format!("{}{option}{options}", program.name));
+                        runs.push(MeasuredRun::QueuePairs(run));
+                    }
+                };
+                add("", plain.clone());
+                if program.kind == RunKind::Bandwidth {
+                    let length = Some(RunLength::Iterations(16 * program.iterations));
+                    add(
+                        &format!(" -q 16 -l {LIST}"),
+                        ToolRun { queue_pairs: 16, length, ..plain.clone().listed(LIST) },
+                    );
+                    add(" -t 1", ToolRun { tx_depth: 1, cq_moderation: 1, ..plain });
+                }
+            }
+        }
+        let model = Runs { base, path, runs, candidates, loops: loops.clone(), known: RefCell::default() };
+        let (low, high) = candidates.iter().map(bounds).unzip();
+        Menu { words, model, low, high }
+    }
+
+    /// The run that moves least as `factors` of the fitted numbers say that it would with a number; nothing where all do.
+    pub fn telling(&self, index: usize, free: &[usize], factors: &[f64], best: &Found) -> Option<String> {
+        let search = Search { model: &self.model, low: &self.low, high: &self.high, points: &[] };
+        let found = search.found(best.at.clone())?;
+        let mut apart = search.slope(&found, index);
+        for (other, factor) in free.iter().zip(factors) {
+            let slope = search.slope(&found, *other);
+            apart.iter_mut().zip(slope).for_each(|(apart, slope)| *apart -= factor * slope);
+        }
+        self.farthest(&apart)
+    }
+
+    /// The run that moves most where a number goes to either of its bounds; nothing where all stay.
+    pub fn feeling(&self, index: usize, best: &Found) -> Option<String> {
+        let here = self.model.predict(&best.at)?;
+        let mut most = vec![0.0f64; here.len()];
+        for end in [self.low[index], self.high[index]] {
+            let mut to = best.at.clone();
+            to[index] = end;
+            let Some(there) = self.model.predict(&to) else { continue };
+            for ((most, there), here) in most.iter_mut().zip(there).zip(&here) {
+                *most = most.max((there - here).abs());
+            }
+        }
+        self.farthest(&most)
+    }
+
+    /// The run that differs most between what was found and another place; nothing where all are alike there.
+    pub fn between(&self, best: &Found, other: &[f64]) -> Option<String> {
+        let (one, other) = (self.model.predict(&best.at)?, self.model.predict(other)?);
+        self.farthest(&one.iter().zip(other).map(|(one, other)| one - other).collect::<Vec<_>>())
+    }
+
+    pub fn farthest(&self, apart: &[f64]) -> Option<String> {
+        let places = 0..self.words.len();
+        let best = places
+            .max_by(|one, other| apart[*one].abs().total_cmp(&apart[*other].abs()).then(other.cmp(one)))?;
+        (apart[best].abs() > 0.02).then(|| self.words[best].clone())
+    }
+}
+
+/// Runs of a device's DMA that tell of it: each test, short and long, of what caches hold and of what they do not.
+pub(super) fn dma_menu() -> Vec<DmaRun> {
+    const OPERATIONS: [(RunKind, DmaOperation); 5] = [
+        (RunKind::Latency, DmaOperation::Read),
+        (RunKind::Latency, DmaOperation::WriteThenRead),
+        (RunKind::Bandwidth, DmaOperation::Read),
+        (RunKind::Bandwidth, DmaOperation::Write),
+        (RunKind::Bandwidth, DmaOperation::ReadWrite),
+    ];
+    let mut all = Vec::new();
+    for (kind, operation) in OPERATIONS {
+        for payload in [64, 256, 2048].map(Bytes::new) {
+            for is_warm in [true, false] {
+                all.push(DmaRun { kind, operation, payload, window: Bytes::new(8192), is_warm });
+            }
+        }
+    }
+    all
+}
+
+/// Whether a run of the menu is one that was taken: how long it went, and what a machine sets by itself, may differ.
+pub(super) fn is_same_command(run: &ToolRun, taken: &ToolRun) -> bool {
+    let is_inline = |run: &ToolRun| run.payload <= run.inline;
+    let key = |run: &ToolRun| {
+        (run.kind, run.verb, run.payload, run.queue_pairs, run.tx_depth, run.post_list, run.directions)
+    };
+    key(run) == key(taken) && is_inline(run) == is_inline(taken)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::ToolProgram;
+
+    /// The menu has atomics of their one size, and no run that is there already, however long it went.
+    #[test]
+    fn runs_that_are_there_are_not_on_the_menu() {
+        let request = offpath_profile::SystemRequest { device: "connectx7", ..Default::default() };
+        let system = offpath_profile::Library::builtin().load(&request).expect("the shipped card loads");
+        let program = ToolProgram::named("ib_read_bw").expect("it is one of perftest's");
+        let mut taken = program.run(Bytes::new(8));
+        (taken.length, taken.mtu, taken.outstanding_reads) = (None, Some(Bytes::new(4096)), Some(16));
+        let all = Menu::new(&[], &system, "client-host", &[], &Arc::default()).words;
+        let rest =
+            Menu::new(&[], &system, "client-host", &[MeasuredRun::QueuePairs(taken)], &Arc::default()).words;
+        let gone: Vec<&String> = all.iter().filter(|word| !rest.contains(word)).collect();
+        assert_eq!(gone, ["ib_read_bw -s 8"]);
+        let atomics: Vec<&String> = all.iter().filter(|word| word.starts_with("ib_atomic")).collect();
+        assert_eq!(
+            atomics,
+            ["ib_atomic_bw", "ib_atomic_bw -q 16 -l 25", "ib_atomic_bw -t 1", "ib_atomic_lat"]
+        );
+    }
+}

@@ -1,0 +1,265 @@
+//! Numbers of a card from measured points: which ones the points tell apart, what they are, within what, and how well
+//! points that were kept apart are predicted, beside what two numbers alone would do.
+
+mod answer;
+mod candidates;
+mod errors;
+mod learnt;
+mod menu;
+mod select;
+mod simple;
+mod tell;
+
+pub use answer::{
+    Calibration, CalibrationError, Directions, ErrorSummary, KeptNumber, KeptReason, LearntDoubt,
+    LearntNumber, PredictedPoint, program_of,
+};
+
+use crate::descent::{Found, Search};
+use crate::points::{HoldOut, MeasuredPoint, held_out, holds_nothing};
+use crate::posting::KnownLoops;
+use crate::run::{MeasuredRun, RunKind};
+use candidates::{Runs, bounds, candidates, logarithm};
+use errors::{SIDE_80, Scatter, clusters, learnt_errors, repeated, warm_against_cold};
+use learnt::learnt;
+use menu::Menu;
+use offpath_profile::System;
+use select::{moving, select, spread_over};
+use simple::{Simple, roofline, simple_fit, straight_line};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+use tell::{Told, tell};
+
+/// What is to be learnt from.
+#[derive(Clone, Debug)]
+pub struct CalibrationRequest<'a> {
+    /// The system that is begun from.
+    pub system: &'a System,
+    /// From the client to the server.
+    pub path: &'a str,
+    /// The measured points.
+    pub points: &'a [MeasuredPoint],
+    /// What is kept for prediction.
+    pub hold_out: &'a [HoldOut],
+    /// Numbers that have to be fitted, by a dotted name; those that the points tell apart where none is named.
+    pub fit: &'a [String],
+    /// Numbers that stay as they are.
+    pub pin: &'a [String],
+    /// Who is told how far it is.
+    pub progress: &'a dyn PhaseProgress,
+}
+
+/// Who is told how far something is that goes in phases.
+pub trait PhaseProgress: fmt::Debug {
+    /// A phase begins, of so many steps.
+    fn phase(&self, what: &str, steps: u64);
+    /// A step of it is done.
+    fn step(&self);
+}
+
+/// Nobody is told.
+impl PhaseProgress for () {
+    fn phase(&self, _what: &str, _steps: u64) {}
+    fn step(&self) {}
+}
+
+/// Learns what the points say.
+///
+/// # Errors
+/// [`CalibrationError`] where a run is refused, nothing is left to fit to, or a number is asked for that the points do
+/// not tell.
+pub fn calibrate(request: &CalibrationRequest<'_>) -> Result<Calibration, CalibrationError> {
+    let CalibrationRequest { system, path, points, .. } = *request;
+    if let Some((rule, has)) = holds_nothing(points, request.hold_out) {
+        return Err(CalibrationError::HoldsNothing { rule: rule.to_string(), has });
+    }
+    let held = held_out(points, request.hold_out);
+    let fitted = held.iter().filter(|held| !**held).count();
+    if fitted < 3 {
+        return Err(CalibrationError::TooFew { fitted, all: points.len() });
+    }
+    let candidates = candidates(request)?;
+    let runs: Vec<MeasuredRun> =
+        points.iter().map(|point| point.run.clone()).collect::<BTreeSet<_>>().into_iter().collect();
+    let place = |run: &MeasuredRun| runs.binary_search(run).expect("every point's run is there");
+    let places: Vec<usize> = points.iter().map(|point| place(&point.run)).collect();
+    let loops: Arc<KnownLoops> = Arc::default();
+    let all = Runs {
+        base: system,
+        path,
+        runs: runs.clone(),
+        candidates: &candidates,
+        loops: loops.clone(),
+        known: RefCell::default(),
+    };
+    // A run that the system refuses is said once, with its reason.
+    all.of(system, &runs)?;
+    // The search sees the runs of fitted points alone.
+    let seen: BTreeSet<usize> =
+        places.iter().zip(&held).filter(|(_, held)| !**held).map(|(place, _)| *place).collect();
+    let seen: Vec<usize> = seen.into_iter().collect();
+    let model = Runs {
+        base: system,
+        path,
+        runs: seen.iter().map(|place| runs[*place].clone()).collect(),
+        candidates: &candidates,
+        loops: loops.clone(),
+        known: RefCell::default(),
+    };
+    let targets_of = |seen: &[usize]| -> Vec<(usize, f64)> {
+        let own = (0..points.len()).filter(|index| !held[*index]);
+        let own = own.filter_map(|index| Some((seen.binary_search(&places[index]).ok()?, index)));
+        own.map(|(place, index)| (place, points[index].measured.ln())).collect()
+    };
+    let targets = targets_of(&seen);
+    // Where many runs are fitted, few that are spread over them say where to look, and all where it ends.
+    let few = spread_over(&seen, &runs);
+    let coarse_model = Runs {
+        base: system,
+        path,
+        runs: few.iter().map(|place| runs[*place].clone()).collect(),
+        candidates: &candidates,
+        loops: loops.clone(),
+        known: RefCell::default(),
+    };
+    let coarse_targets = targets_of(&few);
+    let (low, high): (Vec<f64>, Vec<f64>) = candidates.iter().map(bounds).unzip();
+    let search = Search { model: &model, low: &low, high: &high, points: &targets };
+    let start: Vec<f64> = candidates.iter().map(|candidate| logarithm(candidate.number.value)).collect();
+    let coarse = Search { model: &coarse_model, low: &low, high: &high, points: &coarse_targets };
+    let too_few = || CalibrationError::TooFew { fitted, all: points.len() };
+    let mut moving = moving(&search, &search.found(start.clone()).ok_or_else(too_few)?, request.progress);
+    moving.retain(|index| !candidates[*index].is_size);
+    let progress = request.progress;
+    let start = coarse.found(start).ok_or_else(too_few)?;
+    let (best, free) = select(&coarse, start, &moving, &candidates, progress);
+    let best = (search.descend(search.found(best.at).ok_or_else(too_few)?, &free), free);
+    let menu = Menu::new(&candidates, system, path, &runs, &loops);
+    let clusters = clusters(points);
+    let clusters_of_fitted: Vec<usize> =
+        (0..points.len()).filter(|index| !held[*index]).map(|index| clusters[index]).collect();
+    let told = tell((&search, &coarse), best, &moving, &candidates, &menu, (&clusters_of_fitted, progress))?;
+    let Told { best, free, covariance, alike, replacements, mut kept } = told;
+    let pinned = |name: &String| KeptNumber::of(name, &system.numbers[name], KeptReason::Pinned, None);
+    kept.extend(request.pin.iter().map(pinned));
+
+    // What the numbers say of every run, and how far each prediction may move with them.
+    let whole = Search { model: &all, low: &low, high: &high, points: &[] };
+    let predicted =
+        whole.found(best.at.clone()).ok_or(CalibrationError::TooFew { fitted, all: points.len() })?;
+    let slopes: Vec<Vec<f64>> = free.iter().map(|index| whole.slope(&predicted, *index)).collect();
+    let spread = |place: usize| -> f64 {
+        let own: Vec<f64> = slopes.iter().map(|slope| slope[place]).collect();
+        let mut variance = 0.0;
+        for (row, a) in own.iter().enumerate() {
+            for (column, b) in own.iter().enumerate() {
+                variance += a * b * covariance[row][column];
+            }
+        }
+        variance.max(0.0).sqrt()
+    };
+    // One run or cluster less moves the numbers so little that slopes where all are fitted say what follows.
+    let fitted_at = search.found(best.at.clone()).ok_or_else(too_few)?;
+    let of_fitted: Vec<Vec<f64>> = free.iter().map(|index| search.slope(&fitted_at, *index)).collect();
+    let linear = |at: &[f64]| -> Option<Vec<f64>> {
+        let mut predicted = fitted_at.predicted.clone();
+        for (index, slope) in free.iter().zip(&of_fitted) {
+            let step = at[*index] - fitted_at.at[*index];
+            predicted.iter_mut().zip(slope).for_each(|(predicted, slope)| *predicted += step * slope);
+        }
+        Some(predicted)
+    };
+    let without = |leave: &dyn Fn(usize) -> bool| -> Option<Found> {
+        let mut rest = Vec::new();
+        let mut target = targets.iter();
+        for (index, held) in held.iter().enumerate() {
+            if !*held {
+                let own = target.next()?;
+                if !leave(index) {
+                    rest.push(*own);
+                }
+            }
+        }
+        if rest.len() < free.len().max(2) {
+            return None;
+        }
+        let search = Search { model: &linear, low: &low, high: &high, points: &rest };
+        Some(search.descend(search.found(best.at.clone())?, &free))
+    };
+    let mut left_out: Vec<Option<f64>> = vec![None; points.len()];
+    let mut left_out_clusters: Vec<Option<f64>> = vec![None; points.len()];
+    for place in &seen {
+        let found = without(&|index| places[index] == *place);
+        let at = seen.binary_search(place).expect("it is there");
+        for index in (0..points.len()).filter(|index| !held[*index] && places[*index] == *place) {
+            left_out[index] = found.as_ref().map(|found| found.predicted[at].exp());
+        }
+    }
+    let fitted_clusters: BTreeSet<usize> = clusters_of_fitted.into_iter().collect();
+    for own in &fitted_clusters {
+        let found = without(&|index| clusters[index] == *own);
+        for index in (0..points.len()).filter(|index| !held[*index] && clusters[*index] == *own) {
+            let at = seen.binary_search(&places[index]).expect("it is a fitted point's");
+            left_out_clusters[index] = found.as_ref().map(|found| found.predicted[at].exp());
+        }
+    }
+    let error = |predicted: f64, index: usize| predicted / points[index].measured - 1.0;
+    let scatter = Scatter::new(points, &held, (&left_out, &left_out_clusters), fitted_clusters.len());
+
+    let [roofline, line] =
+        [roofline as Simple, straight_line].map(|simple| simple_fit(simple, points, &held));
+    let answer: Vec<PredictedPoint> = (0..points.len())
+        .map(|index| {
+            let place = places[index];
+            let value = predicted.predicted[place].exp();
+            let side = scatter.side_80(&points[index].run, || SIDE_80 * spread(place));
+            PredictedPoint {
+                point: index,
+                held_out: held[index],
+                predicted: value,
+                low_80: value * (-side).exp(),
+                high_80: value * side.exp(),
+                left_out: left_out[index],
+                roofline: roofline[index],
+                line: line[index],
+            }
+        })
+        .collect();
+    let summary = |wanted: &dyn Fn(usize) -> bool, of: &dyn Fn(&PredictedPoint) -> Option<f64>| {
+        let errors = answer.iter().filter(|one| wanted(one.point));
+        let errors: Vec<f64> =
+            errors.filter_map(|one| of(one).map(|predicted| error(predicted, one.point).abs())).collect();
+        ErrorSummary::of(&errors)
+    };
+    let is_held = |index: usize| held[index];
+    let is_fitted = |index: usize| !held[index];
+    let covered = answer
+        .iter()
+        .filter(|one| one.held_out && (one.low_80..=one.high_80).contains(&points[one.point].measured));
+    Ok(Calibration {
+        numbers: learnt(
+            &candidates,
+            (&best, &menu),
+            &free,
+            (&covariance, &alike, &replacements),
+            (&low, &high),
+        ),
+        fitted: summary(&is_fitted, &|one| Some(one.predicted)),
+        predicted: summary(&is_held, &|one| Some(one.predicted)),
+        roofline: summary(&is_held, &|one| Some(one.roofline)),
+        line: summary(&is_held, &|one| Some(one.line)),
+        left_out: summary(&is_fitted, &|one| one.left_out),
+        left_out_clusters: summary(&is_fitted, &|one| left_out_clusters[one.point]),
+        learnt_errors: [RunKind::Bandwidth, RunKind::Latency]
+            .into_iter()
+            .filter_map(|kind| learnt_errors(kind, points, &clusters, (&left_out, &left_out_clusters)))
+            .collect(),
+        repeated: repeated(points, &places),
+        warm_against_cold: warm_against_cold(points, &answer),
+        covered: covered.count(),
+        kept,
+        points: answer,
+    })
+}

@@ -1,0 +1,358 @@
+//! Which of the fitted numbers the points tell, how they vary together, and why the others stay.
+
+use super::PhaseProgress;
+use super::answer::{CalibrationError, KeptNumber, KeptReason};
+use super::candidates::{Candidate, bounds, logarithm, released, rounded, stated};
+use super::errors::student;
+use super::menu::Menu;
+use super::select::{GAIN, LEAST_GAIN, elsewhere};
+use crate::descent::{Found, SCALE, Search, weight};
+use crate::doubt::{Doubt, Replacement};
+use std::collections::BTreeMap;
+
+/// A number is fitted where its standard deviation beside the others is at most this share of it.
+pub(super) const TOLD: f64 = 0.15;
+
+/// A number is told by itself where its 90% interval reaches no farther than this share on each side.
+pub(super) const ALONE: f64 = 0.05;
+
+/// A number counts as alike to others where no more than this share of what it moves is its own.
+pub(super) const OWN_SHARE: f64 = 0.1;
+
+/// What is said where none of the runs that were tried tells a number.
+pub(super) const ANOTHER_RUN: &str = "one of another verb, size or depth";
+
+/// What the points tell.
+pub(super) struct Told {
+    pub best: Found,
+    pub free: Vec<usize>,
+    pub covariance: Vec<Vec<f64>>,
+    /// Of each number what kept ones add to its variance, by what each may be off, the greatest first.
+    pub alike: Vec<Vec<(usize, f64)>>,
+    /// Of each number the ways in which the points fit as well where it holds nothing back.
+    pub replacements: Vec<Vec<Replacement>>,
+    pub kept: Vec<KeptNumber>,
+}
+
+/// Of each fitted prediction its weight, from all points that it stands for.
+pub(super) fn weights(search: &Search<'_>, best: &Found) -> Vec<f64> {
+    let mut weights = vec![0.0; best.predicted.len()];
+    for (place, measured) in search.points {
+        weights[*place] += weight(best.predicted[*place] - measured) / (SCALE * SCALE);
+    }
+    weights
+}
+
+pub(super) fn inverse(mut matrix: Vec<Vec<f64>>) -> Option<Vec<Vec<f64>>> {
+    let count = matrix.len();
+    let mut inverse: Vec<Vec<f64>> =
+        (0..count).map(|row| (0..count).map(|column| f64::from(u8::from(row == column))).collect()).collect();
+    for column in 0..count {
+        let pivot =
+            (column..count).max_by(|a, b| matrix[*a][column].abs().total_cmp(&matrix[*b][column].abs()))?;
+        if matrix[pivot][column].abs() < 1e-9 {
+            return None;
+        }
+        matrix.swap(column, pivot);
+        inverse.swap(column, pivot);
+        let scale = matrix[column][column];
+        for at in 0..count {
+            matrix[column][at] /= scale;
+            inverse[column][at] /= scale;
+        }
+        for row in (0..count).filter(|row| *row != column) {
+            let factor = matrix[row][column];
+            for at in 0..count {
+                let (own, other) = (matrix[column][at], inverse[column][at]);
+                matrix[row][at] -= factor * own;
+                inverse[row][at] -= factor * other;
+            }
+        }
+    }
+    Some(inverse)
+}
+
+/// The weighted product of two columns.
+pub(super) fn product(one: &[f64], other: &[f64], weights: &[f64]) -> f64 {
+    one.iter().zip(other).zip(weights).map(|((a, b), weight)| a * b * weight).sum()
+}
+
+/// The combination of columns that is nearest to one, and the length of what is left.
+pub(super) fn nearest(columns: &[&Vec<f64>], own: &[f64], weights: &[f64]) -> (Vec<f64>, f64) {
+    let normal: Vec<Vec<f64>> = columns
+        .iter()
+        .enumerate()
+        .map(|(row, a)| {
+            let mut of: Vec<f64> = columns.iter().map(|b| product(a, b, weights)).collect();
+            of[row] += 1e-9;
+            of
+        })
+        .collect();
+    let with: Vec<f64> = columns.iter().map(|column| product(column, own, weights)).collect();
+    let factors = match inverse(normal) {
+        Some(inverse) => inverse.iter().map(|row| row.iter().zip(&with).map(|(a, b)| a * b).sum()).collect(),
+        None => vec![0.0; columns.len()],
+    };
+    let mut left = own.to_vec();
+    for (column, factor) in columns.iter().zip(&factors) {
+        left.iter_mut().zip(*column).for_each(|(left, own)| *left -= factor * own);
+    }
+    let length = product(&left, &left, weights).max(0.0).sqrt();
+    (factors, length)
+}
+
+/// Which numbers the points tell, which they do not tell apart, and which they do not feel.
+pub(super) fn tell(
+    (search, coarse): (&Search<'_>, &Search<'_>),
+    (mut best, mut free): (Found, Vec<usize>),
+    moving: &[usize],
+    candidates: &[Candidate],
+    menu: &Menu<'_>,
+    (clusters, progress): (&[usize], &dyn PhaseProgress),
+) -> Result<Told, CalibrationError> {
+    let name = |index: usize| candidates[index].names[0].clone();
+    let unfelt = |index: &usize| candidates[*index].is_asked && !moving.contains(index);
+    if let Some(index) = (0..candidates.len()).find(unfelt) {
+        let run = menu.feeling(index, &best).unwrap_or_else(|| ANOTHER_RUN.to_string());
+        return Err(CalibrationError::NotSeen { name: name(index), run });
+    }
+    // Numbers that were taken and are not told go back to what the base says.
+    let (slopes, weights) = loop {
+        let slopes: BTreeMap<usize, Vec<f64>> =
+            moving.iter().map(|index| (*index, search.slope(&best, *index))).collect();
+        let weights = weights(search, &best);
+        let vague = free.iter().copied().find(|index| {
+            let others: Vec<&Vec<f64>> =
+                free.iter().filter(|other| *other != index).map(|other| &slopes[other]).collect();
+            let (_, left) = nearest(&others, &slopes[index], &weights);
+            // What a data sheet has is so, but where it is clearly less.
+            let Candidate { number, is_asked, .. } = &candidates[*index];
+            let is_of_sheet = number.low.is_none() && !is_asked;
+            let is_sheet = is_of_sheet && (best.at[*index] - logarithm(number.value)).abs() < ALONE;
+            is_sheet || 1.0 / left.max(1e-9) > TOLD
+        });
+        let Some(index) = vague else { break (slopes, weights) };
+        if candidates[index].is_asked {
+            let others: Vec<usize> = free.iter().copied().filter(|other| *other != index).collect();
+            return Err(refusal(index, &others, &slopes, &weights, candidates, (&best, menu)));
+        }
+        free.retain(|other| *other != index);
+        let mut back = best.at.clone();
+        back[index] = logarithm(candidates[index].number.value);
+        match search.found(back) {
+            Some(found) => best = search.descend(found, &free),
+            None => break (slopes, weights),
+        }
+    };
+    // Numbers that were not needed but that the points hold where the base has them are told too.
+    let (mut slopes, mut weights) = (slopes, weights);
+    if candidates.iter().all(|candidate| !candidate.is_asked) {
+        let is_open = |index: &usize| candidates[*index].number.low.is_some();
+        let rest: Vec<usize> =
+            moving.iter().copied().filter(|index| !free.contains(index) && is_open(index)).collect();
+        for index in rest {
+            let columns: Vec<&Vec<f64>> = free.iter().map(|other| &slopes[other]).collect();
+            let own = product(&slopes[&index], &slopes[&index], &weights).sqrt();
+            let (_, left) = nearest(&columns, &slopes[&index], &weights);
+            if left > OWN_SHARE * own && 1.0 / left.max(1e-9) < TOLD / 2.0 {
+                free.push(index);
+                free.sort_unstable();
+            }
+        }
+        best = search.descend(best, &free);
+        let there = coarse.found(best.at.clone()).map(|best| elsewhere(coarse, best, &free, progress));
+        let there = there.filter(|there| there.at != best.at).and_then(|there| search.found(there.at));
+        if let Some(there) =
+            there.map(|there| search.descend(there, &free)).filter(|there| there.cost < best.cost)
+        {
+            best = there;
+        }
+        slopes = moving.iter().map(|index| (*index, search.slope(&best, *index))).collect();
+        weights = self::weights(search, &best);
+    }
+    let mut kept = Vec::new();
+    let mut of_kept: Vec<Vec<(usize, f64)>> = vec![Vec::new(); free.len()];
+    progress.phase("kept numbers and the runs that would tell them", (candidates.len() - free.len()) as u64);
+    for (index, candidate) in candidates.iter().enumerate().filter(|(index, _)| !free.contains(index)) {
+        progress.step();
+        if candidate.is_size {
+            let columns: Vec<&Vec<f64>> = free.iter().map(|other| &slopes[other]).collect();
+            let factors = nearest(&columns, &slope_of_size(search, &best, index), &weights).0;
+            for (of_one, factor) in of_kept.iter_mut().zip(&factors) {
+                of_one.push((index, (factor * candidate.deviation()).powi(2)));
+            }
+            continue;
+        }
+        let reason = match slopes.get(&index) {
+            None => KeptReason::NotSeen,
+            Some(slope) => {
+                let columns: Vec<&Vec<f64>> = free.iter().map(|other| &slopes[other]).collect();
+                let own = product(slope, slope, &weights).sqrt();
+                let (factors, left) = nearest(&columns, slope, &weights);
+                // If it is off, the fitted ones stand for it.
+                for (of_one, factor) in of_kept.iter_mut().zip(&factors) {
+                    of_one.push((index, (factor * candidate.deviation()).powi(2)));
+                }
+                if own * (search.high[index] - search.low[index]) < 1.0 {
+                    KeptReason::NotSeen
+                } else if left > OWN_SHARE * own {
+                    KeptReason::NotNeeded
+                } else {
+                    let mut alike: Vec<(usize, f64)> =
+                        free.iter().copied().zip(factors.iter().map(|factor| factor.abs())).collect();
+                    alike.sort_by(|one, other| other.1.total_cmp(&one.1));
+                    let most = alike.first().map_or(0.0, |(_, factor)| *factor);
+                    let alike = alike.into_iter().filter(|(_, factor)| *factor > 0.2 * most);
+                    KeptReason::NotToldApart(alike.map(|(other, _)| name(other)).collect())
+                }
+            }
+        };
+        // What no run of a path feels is nobody's concern.
+        let factors = slopes.get(&index).map_or_else(Vec::new, |slope| {
+            let columns: Vec<&Vec<f64>> = free.iter().map(|other| &slopes[other]).collect();
+            nearest(&columns, slope, &weights).0
+        });
+        let run = match reason {
+            KeptReason::NotSeen => menu.feeling(index, &best),
+            _ => menu.telling(index, &free, &factors, &best),
+        };
+        if reason == KeptReason::NotSeen && run.is_none() {
+            continue;
+        }
+        kept.push((index, KeptNumber::of(&candidate.names[0], &candidate.number, reason, run)));
+    }
+    let covariance = covariance(search, &best, &free, &slopes, &weights, clusters);
+    of_kept.iter_mut().for_each(|of_one| of_one.sort_by(|one, other| other.1.total_cmp(&one.1)));
+    // Numbers that are asked for are held against each other alone.
+    let mut replacements: Vec<Vec<Replacement>> = vec![Vec::new(); free.len()];
+    let margin = LEAST_GAIN.max(GAIN * best.cost);
+    if candidates.iter().all(|candidate| !candidate.is_asked) {
+        let doubt = Doubt { search, coarse, best: &best, free: &free, moving, margin };
+        progress.phase("fitted numbers that another may stand for", free.len() as u64);
+        for (place, index) in free.iter().enumerate() {
+            progress.step();
+            let released = released(&candidates[*index]);
+            if (released - best.at[*index]).abs() > ALONE {
+                replacements[place] = doubt.replacements(*index, released);
+            }
+        }
+    }
+    let mut both = best.clone();
+    for (index, own) in free.iter().zip(&replacements) {
+        for (other, by) in own.iter().flat_map(|other| other.by.iter().map(move |by| (other, by))) {
+            let Candidate { names, number, .. } = &candidates[*by];
+            let place = kept.iter().position(|(other, _)| other == by).unwrap_or_else(|| {
+                kept.push((*by, KeptNumber::of(&names[0], number, KeptReason::NotSeen, None)));
+                kept.len() - 1
+            });
+            let there = rounded(number.value, other.at[*by]);
+            kept[place].1.replaces(name(*index), there, stated(&candidates[*by]));
+            // Ceilings may hold at once, and terms of a sum do not.
+            let mut beside = both.at.clone();
+            beside[*by] = other.at[*by];
+            if let Some(beside) = search.found(beside).filter(|beside| beside.cost <= best.cost + margin) {
+                kept[place].1.taken = there;
+                both = beside;
+            }
+        }
+    }
+    kept.sort_by_key(|(index, _)| *index);
+    let kept = kept.into_iter().map(|(_, kept)| kept).collect();
+    Ok(Told { best, free, covariance, alike: of_kept, replacements, kept })
+}
+
+pub(super) fn refusal(
+    index: usize,
+    others: &[usize],
+    slopes: &BTreeMap<usize, Vec<f64>>,
+    weights: &[f64],
+    candidates: &[Candidate],
+    (best, menu): (&Found, &Menu<'_>),
+) -> CalibrationError {
+    let name = candidates[index].names[0].clone();
+    let (low, high) = bounds(&candidates[index]);
+    let own = product(&slopes[&index], &slopes[&index], weights).sqrt();
+    let columns: Vec<&Vec<f64>> = others.iter().map(|other| &slopes[other]).collect();
+    let (factors, _) = nearest(&columns, &slopes[&index], weights);
+    let is_unseen = own * (high - low) < 1.0 || others.is_empty();
+    let run = if is_unseen { menu.feeling(index, best) } else { menu.telling(index, others, &factors, best) };
+    let run = run.unwrap_or_else(|| ANOTHER_RUN.to_string());
+    if is_unseen {
+        return CalibrationError::NotSeen { name, run };
+    }
+    let most = factors.iter().map(|factor| factor.abs()).fold(0.0, f64::max);
+    let alike = others.iter().zip(&factors).filter(|(_, factor)| factor.abs() > 0.2 * most);
+    let from = alike.map(|(other, _)| format!("`{}`", candidates[*other].names[0])).collect();
+    CalibrationError::NotToldApart { name, from, run }
+}
+
+/// How the fitted numbers vary together: by the errors that are there, of which those of one prediction count together.
+pub(super) fn covariance(
+    search: &Search<'_>,
+    best: &Found,
+    free: &[usize],
+    slopes: &BTreeMap<usize, Vec<f64>>,
+    weights: &[f64],
+    clusters: &[usize],
+) -> Vec<Vec<f64>> {
+    let count = free.len();
+    let normal: Vec<Vec<f64>> = free
+        .iter()
+        .map(|row| free.iter().map(|column| product(&slopes[row], &slopes[column], weights)).collect())
+        .collect();
+    // Where they cannot be solved for, the points tell none: each may be several times what it is.
+    let Some(inverse) = inverse(normal) else {
+        let one = |row: usize, column: usize| if row == column { 1.0 } else { 0.0 };
+        return (0..count).map(|row| (0..count).map(|column| one(row, column)).collect()).collect();
+    };
+    // Errors of one prediction go together, as those of a model do, and so do those of a cluster.
+    let mut of_places: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+    let mut of_clusters: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+    for ((place, measured), cluster) in search.points.iter().zip(clusters) {
+        let error = best.predicted[*place] - measured;
+        let score = weight(error) * error / (SCALE * SCALE);
+        for (column, index) in free.iter().enumerate() {
+            let own = score * slopes[index][*place];
+            of_places.entry(*place).or_insert_with(|| vec![0.0; count])[column] += own;
+            of_clusters.entry(*cluster).or_insert_with(|| vec![0.0; count])[column] += own;
+        }
+    }
+    let spread = |groups: &BTreeMap<usize, Vec<f64>>| -> Vec<Vec<f64>> {
+        let few = groups.len() as f64 / (groups.len() as f64 - 1.0).max(1.0);
+        let of =
+            |row: usize, column: usize| few * groups.values().map(|sum| sum[row] * sum[column]).sum::<f64>();
+        (0..count).map(|row| (0..count).map(|column| of(row, column)).collect()).collect()
+    };
+    let (middle_places, middle_clusters) = (spread(&of_places), spread(&of_clusters));
+    let wider = student(1, of_clusters.len()).powi(2);
+    let middle: Vec<Vec<f64>> = (0..count)
+        .map(|row| {
+            (0..count)
+                .map(|column| middle_places[row][column] + wider * middle_clusters[row][column])
+                .collect()
+        })
+        .collect();
+    let times = |one: &[Vec<f64>], other: &[Vec<f64>]| -> Vec<Vec<f64>> {
+        (0..count)
+            .map(|row| {
+                (0..count).map(|column| (0..count).map(|at| one[row][at] * other[at][column]).sum()).collect()
+            })
+            .collect()
+    };
+    times(&times(&inverse, &middle), &inverse)
+}
+
+/// How predictions move with a size on its way to the farther of the ends of its interval that make a system: between them
+/// may be none.
+pub(super) fn slope_of_size(search: &Search<'_>, from: &Found, index: usize) -> Vec<f64> {
+    let ends = [search.low[index], search.high[index]].into_iter().filter_map(|end| {
+        let way = end - from.at[index];
+        let mut to = from.at.clone();
+        to[index] = end;
+        (way != 0.0).then(|| search.model.predict(&to)).flatten().map(|there| (way, there))
+    });
+    let Some((way, there)) = ends.max_by(|(one, _), (other, _)| one.abs().total_cmp(&other.abs())) else {
+        return vec![0.0; from.predicted.len()];
+    };
+    there.iter().zip(&from.predicted).map(|(there, here)| (there - here) / way).collect()
+}

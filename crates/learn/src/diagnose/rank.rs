@@ -1,0 +1,313 @@
+//! Causes by how much of the gap each explains, alone and in pairs.
+
+use super::cause::{Cause, CauseChange, CauseDegree};
+use super::machine::spoken_for;
+use super::points::{self, PrintedUnit, Runs, UNITS};
+use super::rows::{MOST_DEVIATION, Row, changed, deviation, is_off, is_systematic};
+use super::{CauseGroup, Diagnosis, DiagnosisVerdict, Finding};
+use crate::describe::Description;
+use crate::expect::{ExpectError, ToolBench};
+use crate::run::RunLength;
+use offpath_profile::System;
+use std::collections::BTreeMap;
+
+/// Two causes whose predictions differ by less than this on the mean cannot be told apart by rows that scatter by 2%.
+pub(super) const SAME: f64 = 0.015;
+
+/// A second cause explains this share more than the first alone, or leaves no gap.
+pub(super) const MORE: f64 = 0.1;
+
+/// What explains less than this share of the gap is not shown as a cause.
+pub(super) const LEAST_SHARE: f64 = 0.2;
+
+/// The same of a small gap.
+pub(super) const LEAST_SMALL_SHARE: f64 = 0.05;
+
+/// How often a share is corrected by what is expected with it.
+pub(super) const CORRECTIONS: usize = 4;
+
+/// By how much what is expected may still differ, for a share to be that of the plateau.
+pub(super) const AT_PLATEAU: f64 = 0.02;
+
+/// Shares of a rate below which nobody's is, and from which on it is the whole.
+pub(super) const SHARES: std::ops::Range<f64> = 0.01..0.97;
+
+/// Ports and links that are as slow as the greatest bandwidth of the rows has them, whatever their rates are called: one
+/// that fell to another rate than half of it is as much a cause.
+pub(super) fn of_plateau(rows: &[(&Row, f64)], system: &System, path: &str) -> Vec<CauseDegree> {
+    let bits = |row: &Row| Some(row.rate_per_s()? * row.runs.reference.payload.get() as f64 * 8.0);
+    let greatest =
+        rows.iter().filter_map(|(row, _)| Some((row, bits(row)?))).max_by(|a, b| a.1.total_cmp(&b.1));
+    let Some((row, _)) = greatest else { return Vec::new() };
+    let (run, measured) = (&row.runs.reference, row.point.performance());
+    let of = |cause: Cause, change: fn(f64) -> CauseChange| {
+        let mut share = 1.0;
+        for _ in 0..=CORRECTIONS {
+            let expected = changed(system, path, &[&change(share)])?.expect(run).ok()?;
+            let ratio = measured / points::performance(row.figure(&expected)?);
+            if share < 1.0 && (ratio - 1.0).abs() < AT_PLATEAU {
+                return Some(CauseDegree {
+                    cause,
+                    degree: format!("{share:.3} of its rate"),
+                    change: change(share),
+                });
+            }
+            share *= ratio;
+            if !SHARES.contains(&share) {
+                return None;
+            }
+        }
+        None
+    };
+    [of(Cause::PortRate, CauseChange::PortShare), of(Cause::PcieLink, CauseChange::LinkShare)]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// Rows to be explained.
+pub(super) struct Fit<'r, 's> {
+    pub rows: Vec<(&'r Row<'s>, f64)>,
+    /// All rows, of which those are some.
+    pub all: &'r [(&'r Row<'s>, f64)],
+    pub system: &'r System,
+    pub path: &'r str,
+}
+
+/// What a variant leaves of the gap.
+pub(super) struct Candidate {
+    pub cause: Cause,
+    pub degree: String,
+    pub change: CauseChange,
+    pub deviations: Vec<f64>,
+    pub error: f64,
+    pub evidence: Vec<String>,
+}
+
+pub(super) fn mean_of(deviations: &[f64]) -> f64 {
+    deviations.iter().map(|one| one.abs()).sum::<f64>() / deviations.len().max(1) as f64
+}
+
+impl Fit<'_, '_> {
+    pub fn deviations(&self, bench: &ToolBench, changes: &[&CauseChange]) -> Option<Vec<f64>> {
+        self.rows.iter().map(|(row, _)| deviation(row, bench, changes)).collect()
+    }
+
+    /// Whether changes leave something for another cause, by all rows.
+    pub fn leaves(&self, changes: &[&CauseChange]) -> bool {
+        let Some(bench) = changed(self.system, self.path, changes) else { return true };
+        let left = self.all.iter().map(|(row, _)| Some((*row, deviation(row, &bench, changes)?)));
+        let Some(left) = left.collect::<Option<Vec<(&Row, f64)>>>() else { return true };
+        is_off(&left, 1.0) || is_off(&left, -1.0) || is_systematic(&left)
+    }
+
+    /// What logs state and what could hold runs back, as changes of the reference.
+    pub fn stated(&self) -> Vec<(Cause, String, CauseChange, String)> {
+        let mut found: Vec<(Cause, String, CauseChange, String)> = Vec::new();
+        let mut add = |cause: Cause, degree: String, change: CauseChange, says: &str| {
+            if !found.iter().any(|(_, _, known, _)| *known == change) {
+                let evidence = format!("the log states {says}");
+                found.push((cause, degree, change, evidence));
+            }
+        };
+        for (row, _) in &self.rows {
+            let Runs { stated, reference } = &row.runs;
+            if stated.tx_depth < reference.tx_depth {
+                let degree = format!("{} posted ahead", stated.tx_depth);
+                let says = format!("a depth of {}", stated.tx_depth);
+                add(Cause::TxDepth, degree, CauseChange::TxDepth(stated.tx_depth), &says);
+            }
+            if let Some(mtu) = stated.mtu.filter(|mtu| *mtu < self.system.network.mtu) {
+                let says = format!("an MTU of {mtu}");
+                add(Cause::PathMtu, mtu.to_string(), CauseChange::PathMtu(mtu), &says);
+            }
+            if let Some(reads) = stated.outstanding_reads.filter(|_| stated.is_read()) {
+                let says = format!("{reads} READs in flight");
+                add(
+                    Cause::OutstandingReads,
+                    format!("{reads} in flight"),
+                    CauseChange::OutstandingReads(reads),
+                    &says,
+                );
+            }
+            if stated.inline < reference.inline {
+                let (degree, says) =
+                    (format!("{} inline", stated.inline), format!("{} inline", stated.inline));
+                add(Cause::InlineOff, degree, CauseChange::Inline(stated.inline), &says);
+            }
+            if let PrintedUnit::Wrong(times) = row.series.unit
+                && let Some((degree, _)) = UNITS.into_iter().find(|(_, own)| *own == times)
+            {
+                let says =
+                    format!("bandwidths that are {times:.4} times size times message rate of their rows");
+                add(Cause::Unit, degree.to_string(), CauseChange::Unit(times), &says);
+            }
+            if let (Some(RunLength::Iterations(own)), Some(RunLength::Iterations(usual))) =
+                (stated.length, reference.length)
+                && own < usual
+            {
+                let each = own / stated.queue_pairs.max(1);
+                let says = format!("{own} iterations");
+                add(
+                    Cause::FewIterations,
+                    format!("{each} of each queue pair"),
+                    CauseChange::Iterations(each),
+                    &says,
+                );
+            }
+        }
+        found
+    }
+
+    pub fn rank(
+        &self,
+        variants: &[CauseDegree],
+        bench_of: &mut [Option<ToolBench>],
+        machine: Option<&Description>,
+        diagnosis: &mut Diagnosis,
+    ) -> Result<f64, ExpectError> {
+        let healthy = ToolBench::new(self.system, self.path)?;
+        let base: Vec<f64> =
+            self.rows.iter().map(|(_, own)| own.clamp(-MOST_DEVIATION, MOST_DEVIATION)).collect();
+        let error_without = mean_of(&base);
+        let mut best: BTreeMap<Cause, Candidate> = BTreeMap::new();
+        let mut consider = |candidate: Candidate| match best.get(&candidate.cause) {
+            // What the log states goes before a degree that was guessed, where both fit alike.
+            Some(known) if known.error <= candidate.error + 0.002 && known.error < error_without => {}
+            _ => {
+                best.insert(candidate.cause, candidate);
+            }
+        };
+        for (cause, degree, change, evidence) in self.stated() {
+            let bench = changed(self.system, self.path, &[&change]);
+            if let Some(deviations) = bench.as_ref().and_then(|bench| self.deviations(bench, &[&change])) {
+                let error = mean_of(&deviations);
+                consider(Candidate { cause, degree, change, deviations, error, evidence: vec![evidence] });
+            }
+        }
+        for (index, variant) in variants.iter().enumerate() {
+            let needs_own =
+                variant.change.is_of_system() || matches!(variant.change, CauseChange::OtherPath(_));
+            if needs_own && bench_of[index].is_none() {
+                bench_of[index] = changed(self.system, self.path, &[&variant.change]);
+            }
+            let bench = if needs_own { bench_of[index].as_ref() } else { Some(&healthy) };
+            let Some(deviations) = bench.and_then(|bench| self.deviations(bench, &[&variant.change])) else {
+                continue;
+            };
+            let error = mean_of(&deviations);
+            consider(Candidate {
+                cause: variant.cause,
+                degree: variant.degree.clone(),
+                change: variant.change.clone(),
+                deviations,
+                error,
+                evidence: Vec::new(),
+            });
+        }
+        let share = |error: f64| (1.0 - error / error_without).clamp(0.0, 1.0);
+        // Of a small gap most is scatter, which nothing explains.
+        let least_share =
+            if diagnosis.verdict == DiagnosisVerdict::SlightlyLow { LEAST_SMALL_SHARE } else { LEAST_SHARE };
+        let mut ranked: Vec<Candidate> =
+            best.into_values().filter(|one| share(one.error) >= least_share).collect();
+        ranked.sort_by(|a, b| a.error.total_cmp(&b.error));
+        for candidate in &mut ranked {
+            candidate.evidence.extend(spoken_for(candidate.cause, machine));
+        }
+        let mut left = ranked.first().map_or(error_without, |one| one.error);
+        if let Some(pair) = self.pair(variants, error_without, &mut ranked, diagnosis) {
+            left = pair;
+        }
+        let mut groups: Vec<(Vec<f64>, CauseGroup)> = Vec::new();
+        for candidate in ranked {
+            let finding = Finding {
+                cause: candidate.cause,
+                degree: candidate.degree,
+                explained_share: share(candidate.error),
+                evidence: candidate.evidence,
+            };
+            let is_same = |others: &[f64]| {
+                let apart: Vec<f64> =
+                    others.iter().zip(&candidate.deviations).map(|(one, other)| one - other).collect();
+                mean_of(&apart) < SAME
+            };
+            match groups.iter_mut().find(|(others, _)| is_same(others)) {
+                Some((_, group)) => group.findings.push(finding),
+                None => {
+                    let explained_share = finding.explained_share;
+                    groups.push((
+                        candidate.deviations,
+                        CauseGroup { findings: vec![finding], explained_share },
+                    ));
+                }
+            }
+        }
+        diagnosis.groups = groups
+            .into_iter()
+            .map(|(_, mut group)| {
+                group.findings.sort_by_key(|finding| std::cmp::Reverse(finding.evidence.len()));
+                group
+            })
+            .collect();
+        Ok(left)
+    }
+
+    /// Where one cause leaves a gap, the two that leave least stand first.
+    pub fn pair(
+        &self,
+        variants: &[CauseDegree],
+        error_without: f64,
+        ranked: &mut Vec<Candidate>,
+        diagnosis: &mut Diagnosis,
+    ) -> Option<f64> {
+        /// Single causes that a second one is looked for beside.
+        const FIRSTS: usize = 5;
+        let least = ranked.first().map(|one| one.error)?;
+        if !self.leaves(&[&ranked[0].change]) {
+            return None;
+        }
+        // What logs state goes before a guess, which such rows hold to what is stated.
+        let stated = self
+            .stated()
+            .into_iter()
+            .map(|(cause, degree, change, evidence)| (CauseDegree { cause, degree, change }, vec![evidence]));
+        let seconds: Vec<(CauseDegree, Vec<String>)> =
+            stated.chain(variants.iter().map(|variant| (variant.clone(), Vec::new()))).collect();
+        let mut best: Option<(f64, usize, usize)> = None;
+        for (index, first) in ranked.iter().take(FIRSTS).enumerate() {
+            for (other, (second, _)) in seconds.iter().enumerate() {
+                if second.cause == first.cause {
+                    continue;
+                }
+                let changes = [&first.change, &second.change];
+                let Some(bench) = changed(self.system, self.path, &changes) else { continue };
+                let Some(deviations) = self.deviations(&bench, &changes) else { continue };
+                let error = mean_of(&deviations);
+                if best.is_none_or(|(known, _, _)| error < known) {
+                    best = Some((error, index, other));
+                }
+            }
+        }
+        let (error, first, second) = best?;
+        // A second cause earns its place by what it explains more, or by leaving nothing that would be called a gap.
+        let second_closes = !self.leaves(&[&ranked[first].change, &seconds[second].0.change]);
+        if (least - error) / error_without < MORE && !second_closes {
+            return None;
+        }
+        diagnosis.explained_together = Some((1.0 - error / error_without).clamp(0.0, 1.0));
+        let (second, says) = &seconds[second];
+        let first = ranked.remove(first);
+        let known = ranked.iter().position(|one| one.cause == second.cause);
+        let alone = changed(self.system, self.path, &[&second.change])
+            .and_then(|bench| self.deviations(&bench, &[&second.change]));
+        let evidence = known.map_or_else(|| says.clone(), |at| ranked.remove(at).evidence);
+        ranked.insert(0, first);
+        if let Some(deviations) = alone {
+            let error = mean_of(&deviations);
+            let (cause, degree, change) = (second.cause, second.degree.clone(), second.change.clone());
+            ranked.insert(1, Candidate { cause, degree, change, deviations, error, evidence });
+        }
+        Some(error)
+    }
+}

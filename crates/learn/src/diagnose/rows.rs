@@ -1,0 +1,213 @@
+//! Rows beside what is expected of them: how far each is off, whether all are off together, and what they scatter by.
+
+use super::GAP;
+use super::cause::CauseChange;
+use super::points::{self, Point, PrintedUnit, Runs, Series};
+use crate::expect::{Expected, ToolBench};
+use crate::run::{RunKind, ToolRun};
+use offpath_logs::{LogFigure, TrafficDirections};
+use offpath_profile::System;
+
+/// The logarithm of it.
+pub(super) fn gap() -> f64 {
+    -GAP.ln()
+}
+
+/// Points of a series that a fit looks at: causes differ over decades of payloads, not between neighbours.
+pub(super) const MOST_OF_SERIES: usize = 12;
+
+/// Points in all that it looks at.
+pub(super) const MOST_POINTS: usize = 48;
+
+/// A deviation counts as at most this much: one odd row decides nothing.
+pub(super) const MOST_DEVIATION: f64 = 3.0;
+
+/// The mean of a third of a series is off where it is so many of its standard deviations from none: of 12 thirds of healthy
+/// suites one in thousands.
+pub(super) const SYSTEMATIC: f64 = 4.0;
+
+/// Rows of a third at least.
+pub(super) const LEAST_THIRD: usize = 5;
+
+/// Rows count as scattering by this at least: figures have as many digits.
+pub(super) const LEAST_SCATTER: f64 = 0.002;
+
+/// What binds an expected rate, or that nothing does.
+pub(super) fn bound_by(expected: &Expected) -> &str {
+    match expected.kind {
+        RunKind::Latency => "its latency",
+        RunKind::Bandwidth => expected.ceilings.first().map_or("nothing", |one| one.kind.name()),
+    }
+}
+
+/// A row that can be compared.
+pub(super) struct Row<'s> {
+    pub series: &'s Series,
+    pub point: &'s Point,
+    pub runs: Runs,
+}
+
+impl Row<'_> {
+    /// Messages per second of a bandwidth test.
+    pub fn rate_per_s(&self) -> Option<f64> {
+        match self.point.measured {
+            LogFigure::Rate(rate) => Some(rate.per_s()),
+            LogFigure::BitRate(rate) => {
+                Some(rate.bits_per_second() as f64 / 8.0 / self.runs.reference.payload.get() as f64)
+            }
+            _ => None,
+        }
+    }
+
+    /// What a row's log states is so: a cause that would have it otherwise has it as stated.
+    pub fn keep_stated(&self, change: &CauseChange, run: &mut ToolRun) {
+        let (says, stated) = (&self.point.conditions, &self.runs.stated);
+        match change {
+            CauseChange::TxDepth(_) if says.tx_depth.is_some() && run.kind == RunKind::Bandwidth => {
+                run.tx_depth = stated.tx_depth;
+                run.cq_moderation = self.runs.reference.cq_moderation.min(stated.tx_depth);
+            }
+            CauseChange::OutstandingReads(_) if says.outstanding_reads.is_some() => {
+                run.outstanding_reads = stated.outstanding_reads;
+            }
+            CauseChange::PathMtu(_) if says.mtu.is_some() => run.mtu = stated.mtu,
+            CauseChange::Inline(_) if says.inline.is_some() => run.inline = stated.inline,
+            CauseChange::Iterations(_) if says.iterations.is_some() || says.duration.is_some() => {
+                run.length = stated.length;
+            }
+            CauseChange::OneDirection if says.directions.is_some() => run.directions = stated.directions,
+            _ => {}
+        }
+    }
+
+    /// How many times what it is the row's figure says under a change.
+    pub fn printed_times(&self, change: &CauseChange, run: &ToolRun) -> f64 {
+        match (change, run.kind, self.point.measured) {
+            (CauseChange::Unit(times), RunKind::Bandwidth, LogFigure::BitRate(_)) => match self.series.unit {
+                PrintedUnit::Right => 1.0,
+                PrintedUnit::Wrong(times) => times,
+                PrintedUnit::Unknown => *times,
+            },
+            (CauseChange::OneDirection, RunKind::Bandwidth, _)
+                if run.directions == TrafficDirections::Both =>
+            {
+                0.5
+            }
+            (CauseChange::Latency(times), RunKind::Latency, _) => *times,
+            _ => 1.0,
+        }
+    }
+
+    /// What is expected, as the figure that the row has.
+    pub fn figure(&self, expected: &Expected) -> Option<LogFigure> {
+        let is_latency = expected.kind == RunKind::Latency;
+        Some(match self.point.measured {
+            LogFigure::Time(_) if is_latency => LogFigure::Time(expected.latency),
+            LogFigure::BitRate(_) if !is_latency => {
+                let bits = expected.rate_per_s * expected.payload.get() as f64 * 8.0;
+                LogFigure::BitRate(offpath_quantity::BitRate::from_bits_per_second(bits.round() as u64))
+            }
+            LogFigure::Rate(_) if !is_latency => LogFigure::Rate(offpath_logs::WorkRate::from_micro_per_s(
+                (expected.rate_per_s * 1e6).round() as u64,
+            )),
+            _ => return None,
+        })
+    }
+}
+
+/// A system with changes; nothing where they do not fit it.
+pub(super) fn changed(system: &System, path: &str, changes: &[&CauseChange]) -> Option<ToolBench> {
+    let mut system = system.clone();
+    let mut path = path;
+    for change in changes {
+        change.change_system(&mut system);
+        if let CauseChange::OtherPath(other) = change {
+            path = other;
+        }
+    }
+    ToolBench::new(&system, path).ok()
+}
+
+/// Whether figures are off in a direction, 1 for low: a quarter of the rows or three neighbours by more than the gap.
+pub(super) fn is_off(rows: &[(&Row, f64)], direction: f64) -> bool {
+    let is_beyond = |deviation: f64| deviation * direction > gap();
+    let beyond = rows.iter().filter(|(_, deviation)| is_beyond(*deviation)).count();
+    if beyond * 4 >= rows.len() {
+        return beyond > 0;
+    }
+    rows.windows(3).any(|three| {
+        let is_one_series = std::ptr::eq(three[0].0.series, three[2].0.series);
+        is_one_series && three.iter().all(|(_, deviation)| is_beyond(*deviation))
+    })
+}
+
+/// Rows of each series, in their order.
+pub(super) fn by_series<'r, 's>(rows: &[(&'r Row<'s>, f64)]) -> Vec<Vec<(&'r Row<'s>, f64)>> {
+    let mut found: Vec<Vec<(&Row, f64)>> = Vec::new();
+    for (row, deviation) in rows {
+        match found.last_mut() {
+            Some(last) if std::ptr::eq(last[0].0.series, row.series) => last.push((row, *deviation)),
+            _ => found.push(vec![(row, *deviation)]),
+        }
+    }
+    found
+}
+
+/// What rows scatter by from one to the next, whatever they are off by together: a standard deviation, by the median.
+pub(super) fn scatter(rows: &[(&Row, f64)]) -> f64 {
+    let mut steps: Vec<f64> = by_series(rows)
+        .iter()
+        .flat_map(|series| series.windows(2).map(|two| (two[1].1 - two[0].1).abs()).collect::<Vec<_>>())
+        .collect();
+    steps.sort_by(f64::total_cmp);
+    // The median of a normal number's size is 0.674 deviations, and a difference scatters by the root of two.
+    steps
+        .get(steps.len() / 2)
+        .map_or(f64::INFINITY, |median| (median / 0.674 / 2f64.sqrt()).max(LEAST_SCATTER))
+}
+
+/// Whether rows are off together by less than the gap: a third of a series by more than its mean scatters.
+pub(super) fn is_systematic(rows: &[(&Row, f64)]) -> bool {
+    let scatter = scatter(rows);
+    by_series(rows).iter().any(|series| {
+        let third = series.len().div_ceil(3).max(LEAST_THIRD);
+        series.chunks(third).filter(|own| own.len() >= LEAST_THIRD).any(|own| {
+            let count = own.len() as f64;
+            let mean = own.iter().map(|(_, deviation)| deviation).sum::<f64>() / count;
+            mean.abs() > SYSTEMATIC * scatter / count.sqrt()
+        })
+    })
+}
+
+/// The rows that a fit looks at, spread over each series.
+pub(super) fn chosen<'r, 's>(rows: &[(&'r Row<'s>, f64)]) -> Vec<(&'r Row<'s>, f64)> {
+    let by_series = by_series(rows);
+    let each = (MOST_POINTS / by_series.len().max(1)).clamp(1, MOST_OF_SERIES);
+    let spread = by_series.into_iter().flat_map(|series| {
+        let count = series.len();
+        let keep = each.min(count);
+        let place = move |index: usize| if keep == 1 { count - 1 } else { index * (count - 1) / (keep - 1) };
+        (0..keep).map(|index| series[place(index)]).collect::<Vec<_>>()
+    });
+    spread.collect()
+}
+
+/// How far a row is below what is expected under changes, as a logarithm of performance; nothing where it is not predicted.
+pub(super) fn deviation(row: &Row, bench: &ToolBench, changes: &[&CauseChange]) -> Option<f64> {
+    let mut run = row.runs.reference.clone();
+    let mut times = 1.0;
+    for change in changes {
+        change.change_run(&mut run);
+        row.keep_stated(change, &mut run);
+        times *= row.printed_times(change, &run);
+    }
+    let expected = bench.expect(&run).ok()?;
+    let figure = points::performance(row.figure(&expected)?);
+    // A latency that is printed as twice what it is looks half as good.
+    let printed = match run.kind {
+        RunKind::Latency => figure / times,
+        RunKind::Bandwidth => figure * times,
+    };
+    let deviation = (printed / row.point.performance()).ln();
+    deviation.is_finite().then(|| deviation.clamp(-MOST_DEVIATION, MOST_DEVIATION))
+}
