@@ -299,20 +299,7 @@ impl ToolRun {
         let (Some(verb), Some(payload), true) = (verb, conditions.payload, missing.is_empty()) else {
             return Err(NotARun::Missing { missing });
         };
-        // What is followed grows with some of these, and no program runs beyond them.
-        let bytes = |size: Option<Bytes>| size.map(Bytes::get);
-        for (what, value, least, most) in [
-            ("the number of queue pairs", conditions.queue_pairs, 1, MOST_QUEUE_PAIRS),
-            ("the depth", conditions.tx_depth, 1, MOST_DEPTH),
-            ("the CQ moderation", conditions.cq_moderation, 1, MOST_DEPTH),
-            ("the length of posted lists", conditions.post_list, 1, MOST_DEPTH),
-            ("the MTU in bytes", bytes(conditions.mtu), 64, 1 << 16),
-            ("the payload in bytes", bytes(conditions.payload), 0, LONGEST_MESSAGE.get()),
-        ] {
-            if let Some(value) = value.filter(|value| !(least..=most).contains(value)) {
-                return Err(NotARun::OutOfRange { what, value, least, most });
-            }
-        }
+        ToolRun::check_range(conditions)?;
         let of = |number: Option<u64>| number.filter(|_| is_bandwidth).unwrap_or(1);
         let tx_depth = of(conditions.tx_depth);
         Ok(ToolRun {
@@ -330,6 +317,24 @@ impl ToolRun {
             },
             ..ToolRun::plain(kind, verb, payload)
         })
+    }
+
+    /// Refuses what no program runs: what is followed grows with some of these.
+    pub(crate) fn check_range(conditions: &LogConditions) -> Result<(), NotARun> {
+        let bytes = |size: Option<Bytes>| size.map(Bytes::get);
+        for (what, value, least, most) in [
+            ("the number of queue pairs", conditions.queue_pairs, 1, MOST_QUEUE_PAIRS),
+            ("the depth", conditions.tx_depth, 1, MOST_DEPTH),
+            ("the CQ moderation", conditions.cq_moderation, 1, MOST_DEPTH),
+            ("the length of posted lists", conditions.post_list, 1, MOST_DEPTH),
+            ("the MTU in bytes", bytes(conditions.mtu), 64, 1 << 16),
+            ("the payload in bytes", bytes(conditions.payload), 0, LONGEST_MESSAGE.get()),
+        ] {
+            if let Some(value) = value.filter(|value| !(least..=most).contains(value)) {
+                return Err(NotARun::OutOfRange { what, value, least, most });
+            }
+        }
+        Ok(())
     }
 
     /// The same with lists of requests behind one doorbell, each of which has one completion where nobody says otherwise.

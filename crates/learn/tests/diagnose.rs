@@ -172,6 +172,8 @@ struct Case {
     /// What is not.
     hidden: Vec<&'static str>,
     asked: Asked,
+    /// Whether rows below a head may show it.
+    with_head: bool,
     /// Whether rows without a head say as much.
     without_head: bool,
 }
@@ -198,6 +200,7 @@ fn healthy() -> Case {
         known: Vec::new(),
         hidden: Vec::new(),
         asked: as_usual(),
+        with_head: true,
         without_head: true,
     }
 }
@@ -275,6 +278,8 @@ fn cases() -> Vec<Case> {
         },
         Case {
             asked: Asked { latency_times: 2.0, ..as_usual() },
+            // A head names the program, which prints one span alone.
+            with_head: false,
             ..of_system("round trips", Cause::LatencySpan, &[])
         },
     ]
@@ -301,7 +306,7 @@ fn each_cause_alone_is_first_with_and_without_heads() {
     let mut wrong = Vec::new();
     for case in cases() {
         for has_head in [true, false] {
-            if !has_head && !case.without_head {
+            if !(if has_head { case.with_head } else { case.without_head }) {
                 continue;
             }
             let case = Case { asked: Asked { has_head, ..case.asked.clone() }, ..case.clone() };
@@ -335,10 +340,16 @@ fn each_cause_alone_is_first_with_and_without_heads() {
 /// one some of them is named.
 #[test]
 fn what_a_head_states_is_no_cause() {
-    let causes =
-        [Cause::TxDepth, Cause::OutstandingReads, Cause::PathMtu, Cause::InlineOff, Cause::FewIterations];
+    let causes = [
+        Cause::TxDepth,
+        Cause::OutstandingReads,
+        Cause::PathMtu,
+        Cause::InlineOff,
+        Cause::FewIterations,
+        Cause::LatencySpan,
+    ];
     let mut without = 0;
-    for name in ["slow accesses", "half a clock", "a quarter of a link"] {
+    for name in ["round trips", "slow accesses", "half a clock", "a quarter of a link"] {
         let case = cases().into_iter().find(|case| case.name == name).expect("a case");
         for has_head in [true, false] {
             let case = Case { asked: Asked { has_head, ..case.asked.clone() }, ..case.clone() };
@@ -471,7 +482,7 @@ fn of_two_causes_both_are_in_the_first_three() {
     let all = cases();
     let of = |name: &str| all.iter().find(|case| case.name == name).expect("a case").clone();
     let pairs = [
-        ("half a link", "round trips", true),
+        ("half a link", "round trips", false),
         ("a quarter of a link", "half a clock", true),
         ("a quarter of the ports", "slow accesses", true),
         ("one READ", "one port of two", true),
@@ -623,6 +634,53 @@ fn files_of_measure_are_compared() {
 }
 
 /// A run that waits once for a timer takes a fixed time longer: that is asked for, whatever an operation seems to take.
+/// What perftest prints of a run by time: the mean, with the operations that one request at a time makes of it.
+#[test]
+fn a_latency_by_time_is_a_latency() {
+    let system = system("connectx7", &[]);
+    let bench = ToolBench::new(&system, "client-host").expect("a path");
+    for (program, title) in [("ib_read_lat", "RDMA_Read"), ("ib_write_lat", "RDMA_Write")] {
+        let run = ToolProgram::named(program).expect("a program").run(Bytes::new(64));
+        let us = bench.expect(&run).expect("it is carried").latency.as_seconds() * 1e6;
+        let head = format!(
+            "                    {title} Latency Test\n Connection type : RC\t\tUsing SRQ      : OFF\n"
+        );
+        for head in [&*head, ""] {
+            let row =
+                |us: f64| format!(" 64         4000000             {us:.2}                {:.2}\n", 1e6 / us);
+            let rows = " #bytes #iterations    t_avg[usec]    tps average\n";
+            let of = |us: f64| {
+                let text = format!("{head}{rows}{}", row(us));
+                diagnose(&system, figures(&[("d.log".into(), text)]), None).expect("it can be compared")
+            };
+            let found = of(us);
+            assert_eq!(found.points.len(), 1, "{program}: {:?}", found.skipped);
+            assert!(found.points[0].metric.starts_with("latency_ns"), "{}", found.points[0].metric);
+            assert_eq!(found.verdict.name(), "normal", "{program}: {:?}", found.points);
+        }
+    }
+}
+
+/// Heads that no program writes are not followed.
+#[test]
+fn what_no_program_runs_is_left_out_with_its_bound() {
+    let system = system("connectx7", &[]);
+    for (line, said) in [
+        (" Mtu             : 0[B]", "the MTU in bytes"),
+        (" Number of qps   : 4000000000", "the number of queue pairs"),
+        (" CQ Moderation   : 0", "the CQ moderation"),
+        (" TX depth        : 99999999", "the depth"),
+    ] {
+        let text = format!(
+            "                    RDMA_Read BW Test\n Connection type : RC\n{line}\n #bytes     #iterations    BW peak[Gb/sec]    BW \
+             average[Gb/sec]   MsgRate[Mpps]\n 65536      1000             100.00             100.00               0.190735\n"
+        );
+        let found = diagnose(&system, figures(&[("bad.log".into(), text)]), None).expect("it is read");
+        assert!(found.points.is_empty(), "{line}: {:?}", found.points);
+        assert!(found.skipped.keys().any(|why| why.contains(said)), "{line}: {:?}", found.skipped);
+    }
+}
+
 #[test]
 fn a_run_that_waited_once_asks_for_timers() {
     let hidden = hidden_system("connectx7", &[]);

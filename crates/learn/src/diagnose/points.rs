@@ -47,6 +47,7 @@ struct BestFigure {
     figure: LogFigure,
     key: Arc<str>,
     subject: MetricSubject,
+    is_mean_latency: bool,
     conditions: Arc<LogConditions>,
     coarse: f64,
 }
@@ -100,6 +101,10 @@ impl LoggedFigures {
                 MetricStatistic::Mean | MetricStatistic::Median | MetricStatistic::Only
             ) | (MetricSubject::Latency, MetricStatistic::Median)
         );
+        // A run by time prints the mean alone, with operations per second of one request at a time behind it.
+        let is_mean_latency =
+            (metric.subject, metric.statistic) == (MetricSubject::Latency, MetricStatistic::Mean);
+        let is_comparable = is_comparable || is_mean_latency && tool == LogTool::Perftest;
         if !is_comparable || value <= 0.0 || !value.is_finite() {
             return;
         }
@@ -115,9 +120,19 @@ impl LoggedFigures {
             }
             _ => {}
         }
-        if row.best.as_ref().is_none_or(|best| coarse < best.coarse) {
+        let is_latency = metric.subject == MetricSubject::Latency;
+        let is_better =
+            row.best.as_ref().is_none_or(|best| match (best.subject == MetricSubject::Latency, is_latency) {
+                _ if tool != LogTool::Perftest => coarse < best.coarse,
+                (true, true) => best.is_mean_latency && !is_mean_latency,
+                (true, false) => false,
+                (false, true) => true,
+                (false, false) => coarse < best.coarse,
+            });
+        if is_better {
             let conditions = shared(&mut self.recent, &measurement.conditions);
-            row.best = Some(BestFigure { tool, figure, key, subject: metric.subject, conditions, coarse });
+            let subject = metric.subject;
+            row.best = Some(BestFigure { tool, figure, key, subject, is_mean_latency, conditions, coarse });
         }
     }
 
@@ -296,7 +311,7 @@ fn unfit(measurement: &LogMeasurement, path: &str) -> Option<String> {
         return Some(NotARun::Contradictory { why: LogCaution::MixedRows.meaning() }.to_string());
     }
     match (tool, conditions.more.get("path")) {
-        (LogTool::Perftest, _) => None,
+        (LogTool::Perftest, _) => ToolRun::check_range(conditions).err().map(|why| why.to_string()),
         (LogTool::Measure, Some(LogDetail::Text(own))) if **own != *path => {
             Some(format!("it is of path {own}; `--path {own}` compares it"))
         }

@@ -93,6 +93,8 @@ impl Row<'_> {
             {
                 0.5
             }
+            // A log that names its program says by that which span it prints.
+            (CauseChange::Latency(_), ..) if self.point.conditions.operation.is_some() => 1.0,
             (CauseChange::Latency(times), RunKind::Latency, _) => *times,
             _ => 1.0,
         }
