@@ -145,6 +145,26 @@ fn rows_above_the_port_are_of_another_card() {
     assert!(said(&refused).contains("`--set nic.port_rate=400Gbps --set client.nic.port_rate=400Gbps`"));
 }
 
+/// What holds one queue pair back may be it or the thread that posts for it: the card has both as slow, as guesses, and eight queue pairs
+/// of it carry no more than one thread posts.
+#[test]
+fn runs_of_one_queue_pair_do_not_tell_it_from_its_thread() {
+    let folder = folder("one-pair");
+    let path = |name: &str| folder.join(name).display().to_string();
+    fs::write(path("one.log"), log(1, 280.0, 228.0)).expect("it can be written");
+    let (log, card) = (path("one.log"), path("pair.toml"));
+    let found = learnt(&["calibrate", &log, "--base", "connectx7", "-o", &card]);
+    for number in found["numbers"].as_array().expect("a list") {
+        let name = number["name"].as_str().expect("a name");
+        if name.ends_with(".queue_pair_request_time") || name.ends_with(".post_time") {
+            assert_eq!(number["assumed_because"], "replaceable", "{number}");
+        }
+    }
+    let eight = json(&["path", &card, "--as", "ib_read_bw", "-q", "8", "-s", "64"]);
+    let rate = eight["rows"][0]["operations_per_s_mean"].as_f64().expect("a rate");
+    assert!(rate < 1.1e9 / 280.0, "{rate}: more than was measured of the thread");
+}
+
 /// The card is the one that its points were held to: what was set is in it, and no measurement, and it stands in the testbed that
 /// was named, also where one that ships has its name.
 #[test]

@@ -139,6 +139,39 @@ fn loss_fails_what_agrees_in_rates() {
     }
 }
 
+/// Nor by what nobody can say: a counter of loss that fell, or that one of both readings lacks.
+#[test]
+fn loss_that_is_not_known_is_no_agreement() {
+    let (folder, plan_file) = saved();
+    let rate = number(&plan()["traffic"]["req_per_s"]);
+    let line =
+        |count: u64| format!("/sys/class/infiniband/nic_0/ports/1/hw_counters/out_of_sequence:{count}\n");
+    let of = |before: Option<u64>, after: Option<u64>| {
+        let [before, after] = [before, after].map(|count| count.map(line).unwrap_or_default());
+        let text =
+            readings(rate, 1.0).replace("time 1700000010.5\n", &format!("{before}time 1700000010.5\n"));
+        let name = file(folder.path(), "loss.txt", &(text + &after));
+        let found = offpath(&["watch", "--expect", &plan_file, &name]);
+        (found.code, found.stdout.split_whitespace().collect::<Vec<_>>().join(" "))
+    };
+    for (before, after, said) in [
+        (None, Some(70_000), "stands at 70000, and the reading before lacks it"),
+        (Some(7), Some(3), "fell from 7 to 3"),
+        (Some(7), None, "stood at 7, and the next reading lacks it"),
+    ] {
+        let (code, text) = of(before, after);
+        assert!(code == 1 && text.contains(said), "{before:?} to {after:?}: {code}: {text}");
+        // One that fell puts all of its device in doubt.
+        let verdict = match before.is_some() && after.is_some() {
+            true => "Nothing could be compared",
+            false => "whether packets were lost is not known",
+        };
+        assert!(text.contains(verdict), "{text}");
+    }
+    assert_eq!(of(Some(7), Some(7)).0, 0);
+    assert_eq!(of(None, Some(0)).0, 0);
+}
+
 /// A store that sends every request to the host at the rate of those that should have come there shows the same counters.
 #[test]
 fn what_the_observed_rate_takes_for_granted_is_said() {

@@ -41,6 +41,7 @@ pub(super) fn changes(learnt: &Calibration, system: &System, plain: &System) -> 
         high: one.high,
         doubt: one.doubt.as_ref().map(|doubt| match doubt {
             LearntDoubt::AtBound => "the search ends there, and the logs ask for more".to_string(),
+            LearntDoubt::Untold => "the logs tell it no better than the base does".to_string(),
             LearntDoubt::BeyondBase => {
                 format!("fits in place of {}, too, beyond what the base allows", one.alike.join(", "))
             }

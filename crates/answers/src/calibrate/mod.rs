@@ -155,9 +155,9 @@ pub struct CalibratedNumberAnswer {
     /// Where it is not told: numbers that stayed and that the points move with as with this one, so that it stands for them, too.
     pub stands_for: Vec<String>,
     /// Where the points do not tell it, so that the card has it as `assumed`: `at-bound`, it ended where the search does and the
-    /// points ask for more; `beyond-base`, it makes the points fit, stands for others and lies where the base's interval does not reach; `replaceable`, the points fit as well with it
+    /// points ask for more; `untold`, they do not tell it to 5%, and leave it as much room as the base does; `beyond-base`, it makes the points fit, stands for others and lies where the base's interval does not reach; `replaceable`, the points fit as well with it
     /// elsewhere within that interval. Null where neither.
-    #[cfg_attr(test, schemars(extend("enum" = [null, "at-bound", "beyond-base", "replaceable"])))]
+    #[cfg_attr(test, schemars(extend("enum" = [null, "at-bound", "untold", "beyond-base", "replaceable"])))]
     pub assumed_because: Option<&'static str>,
     /// Numbers that stayed and that together make the points fit in its place, a list for each way; empty where nothing has
     /// to, or where it is not replaceable.
@@ -577,6 +577,7 @@ impl CalibratedNumberAnswer {
             stands_for: one.alike.clone(),
             assumed_because: one.doubt.as_ref().map(|doubt| match doubt {
                 LearntDoubt::AtBound => "at-bound",
+                LearntDoubt::Untold => "untold",
                 LearntDoubt::BeyondBase => "beyond-base",
                 LearntDoubt::Replaceable { .. } => "replaceable",
             }),

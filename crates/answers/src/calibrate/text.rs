@@ -35,6 +35,9 @@ impl CalibrateAnswer {
                 TableCell::Number(one.value.clone()),
                 TableCell::Text(format!("{} to {}", one.low_90, one.high_90)),
                 TableCell::Text(match (one.assumed_because, one.told) {
+                    (Some("untold"), _) => {
+                        "fits, and is not told: the points leave it as much room as the base does".to_string()
+                    }
                     (Some("at-bound"), _) => "the search ends there, and the points ask for more".to_string(),
                     (Some("replaceable"), _) => {
                         let by = match one.replaceable_by.is_empty() {

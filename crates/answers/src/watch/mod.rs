@@ -171,6 +171,8 @@ pub struct NoRateAnswer {
     pub counter: String,
     /// Its device; null where that is not told.
     pub device: Option<String>,
+    /// Whether it counts what is lost or comes again, so that nobody knows whether anything was.
+    pub loses: bool,
     /// Why.
     pub why: String,
 }
@@ -539,9 +541,19 @@ impl WatchAnswer {
 }
 
 impl WatchIntervalAnswer {
-    /// Whether it was compared, differs nowhere and lost nothing.
+    /// Whether it was compared, differs nowhere and is known to have lost nothing.
     pub fn is_met(&self) -> bool {
-        self.compared && self.differences.is_empty() && !self.troubles.iter().any(|one| one.loses)
+        self.compared && self.differences.is_empty() && !self.has_lost() && !self.may_have_lost()
+    }
+
+    /// Whether a counter of loss moved.
+    pub(super) fn has_lost(&self) -> bool {
+        self.troubles.iter().any(|one| one.loses)
+    }
+
+    /// Whether a counter of loss has no rate.
+    pub(super) fn may_have_lost(&self) -> bool {
+        self.without_rate.iter().any(|one| one.loses)
     }
 
     fn of(found: &WatchedInterval) -> WatchIntervalAnswer {
@@ -574,6 +586,7 @@ impl WatchIntervalAnswer {
         let without_rate = found.without_rate.iter().map(|one| NoRateAnswer {
             counter: one.key.name.clone(),
             device: one.key.device.clone(),
+            loses: one.loses(),
             why: match one.counted {
                 Counted::Fell { from, to } => {
                     format!("fell from {from} to {to}: it wrapped around, was cleared or its driver was loaded anew")
@@ -586,6 +599,9 @@ impl WatchIntervalAnswer {
                 ),
                 Counted::Vanished { from } => {
                     format!("stood at {from}, and the next reading lacks it: that was cut off, or lost it")
+                }
+                Counted::Appeared { to } => {
+                    format!("stands at {to}, and the reading before lacks it: how much of that came meanwhile is not known")
                 }
                 Counted::Stuck => {
                     "stands at 4294967295, the most that 32 bits hold, where it stops: clear it by `perfquery -R`".into()

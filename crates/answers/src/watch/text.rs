@@ -108,10 +108,10 @@ impl WatchIntervalAnswer {
         match (self.compared, self.differences.is_empty()) {
             (false, _) => text += "Nothing could be compared with the plan.\n",
             (true, true) => {
-                let but = if self.is_met() {
-                    ""
-                } else {
-                    " in what they move, and packets were lost or came again"
+                let but = match (self.has_lost(), self.may_have_lost()) {
+                    (true, _) => " in what they move, and packets were lost or came again",
+                    (false, true) => " in what they move; whether packets were lost is not known",
+                    (false, false) => "",
                 };
                 text += &format!("Plan and card agree{but}.\n");
             }

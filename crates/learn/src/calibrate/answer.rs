@@ -92,6 +92,8 @@ pub struct LearntNumber {
 pub enum LearntDoubt {
     /// It ended where the search does, and the points ask for more: what it is lies farther off, or elsewhere.
     AtBound,
+    /// The points do not tell it to 5%, and leave it as much room as the base does.
+    Untold,
     /// It stands for others and lies where the base's interval does not reach.
     BeyondBase,
     /// The points fit as well where it holds nothing back, within what the base allows.

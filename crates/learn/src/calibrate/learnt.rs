@@ -37,6 +37,11 @@ pub(super) fn doubted(
         found.is_told = false;
         found.doubt = Some(LearntDoubt::AtBound);
     }
+    let is_wide = found.high.base() / found.low.base() >= stated.1.base() / stated.0.base();
+    if candidate.number.low.is_some() && !found.is_told && found.doubt.is_none() && is_wide {
+        (found.low, found.high) = over((found.low, found.high), stated);
+        found.doubt = Some(LearntDoubt::Untold);
+    }
     found
 }
 

@@ -140,7 +140,14 @@ pub fn calibrate(request: &CalibrationRequest<'_>) -> Result<Calibration, Calibr
     let clusters = clusters(points);
     let clusters_of_fitted: Vec<usize> =
         (0..points.len()).filter(|index| !held[*index]).map(|index| clusters[index]).collect();
-    let told = tell((&search, &coarse), best, &moving, &candidates, &menu, (&clusters_of_fitted, progress))?;
+    let told = tell(
+        (&search, &coarse),
+        best,
+        &moving,
+        &candidates,
+        (&menu, &model.runs),
+        (&clusters_of_fitted, progress),
+    )?;
     let Told { best, free, covariance, alike, replacements, mut kept } = told;
     let pinned = |name: &String| KeptNumber::of(name, &system.numbers[name], KeptReason::Pinned, None);
     kept.extend(request.pin.iter().map(pinned));

@@ -8,6 +8,7 @@ use super::menu::Menu;
 use super::select::{GAIN, LEAST_GAIN, elsewhere};
 use crate::descent::{Found, SCALE, Search, weight};
 use crate::doubt::{Doubt, Replacement};
+use crate::run::{MeasuredRun, RunKind};
 use std::collections::BTreeMap;
 
 /// A number is fitted where its standard deviation beside the others is at most this share of it.
@@ -32,6 +33,41 @@ pub(super) struct Told {
     /// Of each number the ways in which the points fit as well where it holds nothing back.
     pub replacements: Vec<Vec<Replacement>>,
     pub kept: Vec<KeptNumber>,
+}
+
+/// Numbers that hold back a run of one queue pair alike: its own time for a request, and that of the thread that posts.
+const OF_ONE_QUEUE_PAIR: [&str; 2] = [".queue_pair_request_time", ".post_time"];
+
+/// Whether every rate is of one queue pair.
+fn is_of_one_queue_pair(runs: &[MeasuredRun]) -> bool {
+    let rates = runs.iter().filter_map(MeasuredRun::queue_pairs).filter(|run| run.kind == RunKind::Bandwidth);
+    let mut counts = rates.map(|run| run.queue_pairs).peekable();
+    counts.peek().is_some() && counts.all(|count| count == 1)
+}
+
+/// What parts numbers that runs of one queue pair do not.
+struct Parting<'a> {
+    search: &'a Search<'a>,
+    best: &'a Found,
+    candidates: &'a [Candidate],
+    moving: &'a [usize],
+    free: &'a [usize],
+}
+
+impl Parting<'_> {
+    /// The other of both numbers in the place of one, though the points fit worse by it: what tells them apart in runs of one
+    /// queue pair is less than what the model is wrong by.
+    fn of_one_queue_pair(&self, index: usize) -> Option<Replacement> {
+        let name = |index: usize| self.candidates[index].names[0].as_str();
+        let own = OF_ONE_QUEUE_PAIR.iter().find(|end| name(index).ends_with(**end))?;
+        let other = OF_ONE_QUEUE_PAIR.iter().find(|end| *end != own)?;
+        let mut others = self.moving.iter().copied();
+        let other = others.find(|place| name(*place).ends_with(*other) && !self.free.contains(place))?;
+        let mut at = self.best.at.clone();
+        at[index] = released(&self.candidates[index]);
+        let found = self.search.scan(&self.search.found(at)?, other)?;
+        Some(Replacement { by: vec![other], at: found.at })
+    }
 }
 
 /// Of each fitted prediction its weight, from all points that it stands for.
@@ -107,7 +143,7 @@ pub(super) fn tell(
     (mut best, mut free): (Found, Vec<usize>),
     moving: &[usize],
     candidates: &[Candidate],
-    menu: &Menu<'_>,
+    (menu, runs): (&Menu<'_>, &[MeasuredRun]),
     (clusters, progress): (&[usize], &dyn PhaseProgress),
 ) -> Result<Told, CalibrationError> {
     let name = |index: usize| candidates[index].names[0].clone();
@@ -234,6 +270,10 @@ pub(super) fn tell(
             let released = released(&candidates[*index]);
             if (released - best.at[*index]).abs() > ALONE {
                 replacements[place] = doubt.replacements(*index, released);
+            }
+            if replacements[place].is_empty() && is_of_one_queue_pair(runs) {
+                let parting = Parting { search, best: &best, candidates, moving, free: &free };
+                replacements[place].extend(parting.of_one_queue_pair(*index));
             }
         }
     }

@@ -165,6 +165,14 @@ pub struct NoRate {
     pub counted: Counted,
 }
 
+impl NoRate {
+    /// Whether it counts what is lost, of which then nobody knows.
+    pub fn loses(&self) -> bool {
+        let meaning = CounterMeaning::of(self.key.place, &self.key.name);
+        matches!(meaning.map(|meaning| meaning.speaks_of), Some(SpeaksOf::Trouble(trouble)) if trouble.loses())
+    }
+}
+
 /// What counters say of the time between two readings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WatchedInterval {

@@ -46,6 +46,11 @@ pub enum Counted {
         /// Where it stood.
         from: u64,
     },
+    /// It is in the second reading and not in the first, which has others of its place.
+    Appeared {
+        /// Where it stands.
+        to: u64,
+    },
     /// It stands at the greatest number of 32 bits, where such counters stop: how much was counted is not known.
     Stuck,
     /// It grew by so much while others of its device fell, and none of them shows by where it stood before that they were not
@@ -145,7 +150,15 @@ impl CounterReadings {
                     && !self.ambiguous.contains(*key)
                     && places.contains(&(key.device.clone(), key.place))
             });
+            let come = after.iter().filter(|(key, to)| {
+                !before.contains_key(*key)
+                    && **to > 0
+                    && !self.ambiguous.contains(*key)
+                    && places.contains(&(key.device.clone(), key.place))
+            });
+            let come: Vec<(&CounterKey, &u64)> = come.collect();
             counted.extend(gone.map(|(key, from)| (key, Counted::Vanished { from: *from })));
+            counted.extend(come.into_iter().map(|(key, to)| (key, Counted::Appeared { to: *to })));
             (*from, *to, counted)
         })
     }

@@ -2,7 +2,7 @@
 
 use super::{Context, answer};
 use crate::failure::{Failure, NEGATIVE};
-use crate::output::Format;
+use crate::output::{Format, tell};
 use clap::Args;
 use offpath::answers::watch::{WatchAnswer, WatchRequest, Watcher, watch};
 use offpath::quantity::{OpRate, Time};
@@ -74,7 +74,12 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         devices: options.nic.clone(),
     };
     let is_met = match options.readings.is_empty() {
-        true => live(options, &request, context)?,
+        true => {
+            // The time of day may be set meanwhile: it is asked once, and what has passed since is counted.
+            let clock = (SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(), Instant::now());
+            let now = || clock.0 + clock.1.elapsed();
+            live(options, &request, context, Path::new("/"), now, std::thread::sleep)?
+        }
         false => {
             let found = watch(&request, &options.readings)?;
             context.screen.emit(&answer(&found, context, WatchAnswer::text)?)?;
@@ -96,8 +101,19 @@ const PATHS: [&str; 5] = [
 /// Of these alone something of a plan can be said.
 const OF_A_CARD: [&str; 2] = ["/sys/class/infiniband/", "/sys/class/hwmon/"];
 
-/// Watches this machine; whether plan and card agree.
-fn live(options: &Options, request: &WatchRequest, context: &Context) -> Result<bool, Failure> {
+fn has_card(text: &str) -> bool {
+    text.lines().any(|line| OF_A_CARD.iter().any(|folder| line.starts_with(folder)))
+}
+
+/// Watches the machine whose files lie below `root`; whether plan and card agree in every interval.
+fn live(
+    options: &Options,
+    request: &WatchRequest,
+    context: &Context,
+    root: &Path,
+    now: impl Fn() -> Duration,
+    mut pause: impl FnMut(Duration),
+) -> Result<bool, Failure> {
     let is_json = context.screen.format == Format::Json;
     if is_json && options.count.is_none() {
         return Err(Failure::input(
@@ -106,12 +122,8 @@ fn live(options: &Options, request: &WatchRequest, context: &Context) -> Result<
         ));
     }
     let mut watcher = Watcher::new(request)?;
-    let root = Path::new("/");
-    // The time of day may be set meanwhile: it is asked once, and what has passed since is counted.
-    let clock = (SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(), Instant::now());
-    let now = || clock.0 + clock.1.elapsed();
     let first = reading(root, now());
-    if !first.lines().any(|line| OF_A_CARD.iter().any(|folder| line.starts_with(folder))) {
+    if !has_card(&first) {
         let looked = PATHS.map(|path| format!("/{path}"));
         return Err(Failure::negative(
             format!("this machine has no counters of an RDMA device: looked for {}", looked.join(", ")),
@@ -127,8 +139,15 @@ fn live(options: &Options, request: &WatchRequest, context: &Context) -> Result<
     let length = Duration::from_nanos(length.ps() / 1000);
     let (mut done, mut begun, mut is_met, mut kept) = (0, None, true, Vec::new());
     while options.count.is_none_or(|count| done < count) {
-        std::thread::sleep(length);
-        watcher.read_text(&reading(root, now()));
+        pause(length);
+        let text = reading(root, now());
+        watcher.read_text(&text);
+        if !has_card(&text) {
+            is_met = false;
+            tell(
+                "no counters of an RDMA device at this reading: it is gone, or its files cannot be read, and nothing is known of the time since the last one that has them",
+            );
+        }
         for one in watcher.next_intervals() {
             let begun = *begun.get_or_insert(one.from_ns);
             is_met &= one.is_met();
@@ -179,6 +198,9 @@ fn below(root: &Path, folder: &Path, part: &str) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::{Cli, Command};
+    use crate::output::Screen;
+    use clap::Parser;
     use offpath::logs::{LogItem, LogReader};
 
     /// A machine's files are read as if `grep` had printed them, each with its time.
@@ -207,5 +229,46 @@ mod tests {
             })
             .collect();
         assert_eq!(found, [12.0, 7.0, 5.0, 31.0], "{text}");
+    }
+
+    /// A card that goes away while it is watched is no card that agrees, also where it comes back.
+    #[test]
+    fn a_card_that_is_gone_agrees_with_nothing() {
+        let root = tempfile::tempdir().expect("a folder");
+        let folder = root.path().join("sys/class/infiniband/nic_0/ports/1/hw_counters");
+        let put = |count: u64| {
+            std::fs::create_dir_all(&folder).expect("a folder");
+            std::fs::write(folder.join("rx_read_requests"), format!("{count}\n")).expect("a file");
+        };
+        let plan = root.path().join("plan.json");
+        let design = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/store.toml");
+        let mut request = offpath::answers::plan::PlanRequest { design: design.into(), ..Default::default() };
+        request.seed = 1;
+        let answers = offpath::answers::plan::plan(&request).unwrap_or_else(|why| panic!("{why:?}"));
+        let offpath::answers::plan::PlanAnswers::One(answer) = answers else { panic!("it is one design") };
+        std::fs::write(&plan, serde_json::to_string(&answer).expect("JSON")).expect("a file");
+        let per_request = answer.traffic.endpoints.iter().find(|one| one.endpoint == "host").expect("a host");
+        let step = (answer.traffic.req_per_s * per_request.reads_per_request) as u64;
+        let told = |gone: std::ops::Range<u64>| {
+            let plan = plan.display().to_string();
+            let cli = Cli::parse_from(["offpath", "watch", "--expect", &plan, "--count", "4"]);
+            let Command::Watch(options) = &cli.command else { panic!("it is asked for") };
+            let context = Context { system: cli.system.clone(), screen: Screen::new(cli.output) };
+            let request = WatchRequest { expect: plan.into(), ..WatchRequest::default() };
+            let turn = std::cell::Cell::new(0u64);
+            put(1 << 33);
+            let now = || Duration::from_secs(1_700_000_000 + turn.get());
+            let met = live(options, &request, &context, root.path(), now, |_| {
+                turn.set(turn.get() + 1);
+                let _ = std::fs::remove_dir_all(root.path().join("sys"));
+                if !gone.contains(&turn.get()) {
+                    put((1 << 33) + turn.get() * step);
+                }
+            });
+            met.unwrap_or_else(|why| panic!("{why:?}"))
+        };
+        assert!(told(9..9), "it stays");
+        assert!(!told(3..9), "it goes");
+        assert!(!told(2..3), "it comes back");
     }
 }
