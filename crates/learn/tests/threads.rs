@@ -118,12 +118,16 @@ impl Thread {
 
     /// What its poster would be told, who knows what the thread says of the card.
     fn diagnosis(&self) -> Diagnosis {
+        let library = Library::builtin();
+        // As `offpath diagnose` has it where nobody names a testbed.
+        let pair = library.pair_of(&self.profile).unwrap_or_else(|error| panic!("{error:?}"));
         let request = SystemRequest {
             device: &self.profile,
+            testbed: pair.as_deref(),
             settings: self.settings.clone(),
             ..SystemRequest::default()
         };
-        let system = Library::builtin().load(&request).unwrap_or_else(|error| panic!("{error:?}"));
+        let system = library.load(&request).unwrap_or_else(|error| panic!("{error:?}"));
         let mut figures = LoggedFigures::new("client-host");
         for (index, run) in self.runs.iter().enumerate() {
             let text = run.log();

@@ -290,7 +290,11 @@ pub(super) fn tell(
             // Ceilings may hold at once, and terms of a sum do not.
             let mut beside = both.at.clone();
             beside[*by] = other.at[*by];
-            if let Some(beside) = search.found(beside).filter(|beside| beside.cost <= best.cost + margin) {
+            let is_thread = OF_ONE_QUEUE_PAIR.iter().any(|end| names[0].ends_with(end));
+            // Of a queue pair and its thread both are as slow, or more queue pairs would carry more than any run shows.
+            let is_in_doubt = is_thread && is_of_one_queue_pair(runs);
+            let may_hold = |beside: &Found| is_in_doubt || beside.cost <= best.cost + margin;
+            if let Some(beside) = search.found(beside).filter(may_hold) {
                 kept[place].1.taken = there;
                 both = beside;
             }
