@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 fn offpath(arguments: &[&str]) -> (i32, String, String) {
-    let common::Answer { code, stdout, stderr } = common::offpath(arguments);
+    let common::Answer { code, stdout, stderr, .. } = common::offpath(arguments);
     (code, stdout, stderr)
 }
 

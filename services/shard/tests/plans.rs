@@ -6,7 +6,7 @@ mod common;
 use std::fs;
 
 fn offpath(arguments: &[&str]) -> (i32, String, String) {
-    let common::Answer { code, stdout, stderr } = common::offpath(arguments);
+    let common::Answer { code, stdout, stderr, .. } = common::offpath(arguments);
     (code, stdout, stderr)
 }
 
