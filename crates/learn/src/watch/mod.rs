@@ -5,7 +5,7 @@ mod table;
 
 pub use readings::{Counted, CounterKey, CounterReadings, NoReading};
 pub use table::{
-    COUNTERS, CounterMeaning, CounterPlace, CounterScope, ServedVerb, SpeaksOf, TlpKind, Trouble,
+    COUNTERS, CounterMeaning, CounterPlace, CounterScope, CounterTrouble, ServedVerb, SpeaksOf, TlpKind,
 };
 
 use offpath_route::WireWay;
@@ -489,7 +489,7 @@ impl WatchedInterval {
     }
 
     /// What a healthy run has none of and this one has.
-    pub fn troubles(&self) -> impl Iterator<Item = (&WatchedCounter, Trouble)> {
+    pub fn troubles(&self) -> impl Iterator<Item = (&WatchedCounter, CounterTrouble)> {
         self.counters.iter().filter_map(|counter| match counter.meaning.speaks_of {
             SpeaksOf::Trouble(trouble) if counter.per_s > 0.0 => Some((counter, trouble)),
             _ => None,

@@ -64,7 +64,7 @@ pub enum ServedVerb {
 
 /// What a healthy run has none of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trouble {
+pub enum CounterTrouble {
     /// Packets were lost, or overtook one another.
     Loss,
     /// A receiver was not ready.
@@ -75,27 +75,27 @@ pub enum Trouble {
     Broken,
 }
 
-impl Trouble {
+impl CounterTrouble {
     /// What to look at next.
     pub fn next(self) -> &'static str {
         match self {
-            Trouble::Loss => {
+            CounterTrouble::Loss => {
                 "packets are lost or overtake one another: pause frames or congestion marks on the switch's ports, cables, `ethtool -S`"
             }
-            Trouble::SlowReceiver => {
+            CounterTrouble::SlowReceiver => {
                 "the receiver posts too few receives or is too slow: more of them, `--rx-depth` of a benchmark"
             }
-            Trouble::Congestion => {
+            CounterTrouble::Congestion => {
                 "the network holds senders back: congestion control, an oversubscribed switch, several senders at one port"
             }
-            Trouble::Broken => "a cable, a transceiver or a port: `mlxlink -d DEVICE`, `ethtool -m`",
+            CounterTrouble::Broken => "a cable, a transceiver or a port: `mlxlink -d DEVICE`, `ethtool -m`",
         }
     }
 
     /// Whether something was lost or had to come again, so that no rate makes the run a good one. A port that is full holds
     /// senders back and loses nothing.
     pub fn loses(self) -> bool {
-        self != Trouble::Congestion
+        self != CounterTrouble::Congestion
     }
 }
 
@@ -121,7 +121,7 @@ pub enum SpeaksOf {
     /// Requests that reach the endpoint.
     Requests(ServedVerb),
     /// What a healthy run has none of.
-    Trouble(Trouble),
+    Trouble(CounterTrouble),
     /// Nothing of the plan, and why.
     Nothing(&'static str),
 }
@@ -334,229 +334,247 @@ pub const COUNTERS: &[CounterMeaning] = &[
         "out_of_sequence",
         &[HardwareCounters],
         1,
-        SpeaksOf::Trouble(Trouble::Loss),
+        SpeaksOf::Trouble(CounterTrouble::Loss),
         "packets out of sequence",
     ),
     row(
         "packet_seq_err",
         &[HardwareCounters],
         1,
-        SpeaksOf::Trouble(Trouble::Loss),
+        SpeaksOf::Trouble(CounterTrouble::Loss),
         "NAKs for a sequence error",
     ),
     row(
         "local_ack_timeout_err",
         &[HardwareCounters],
         1,
-        SpeaksOf::Trouble(Trouble::Loss),
+        SpeaksOf::Trouble(CounterTrouble::Loss),
         "waits that ended by timeout",
     ),
     row(
         "roce_adp_retrans",
         &[HardwareCounters],
         1,
-        SpeaksOf::Trouble(Trouble::Loss),
+        SpeaksOf::Trouble(CounterTrouble::Loss),
         "adaptive retransmissions",
     ),
     row(
         "duplicate_request",
         &[HardwareCounters],
         1,
-        SpeaksOf::Trouble(Trouble::Loss),
+        SpeaksOf::Trouble(CounterTrouble::Loss),
         "requests that came again",
     ),
     row(
         "rnr_nak_retry_err",
         &[HardwareCounters],
         1,
-        SpeaksOf::Trouble(Trouble::SlowReceiver),
+        SpeaksOf::Trouble(CounterTrouble::SlowReceiver),
         "receivers not ready",
     ),
     row(
         "out_of_buffer",
         &[HardwareCounters],
         1,
-        SpeaksOf::Trouble(Trouble::SlowReceiver),
+        SpeaksOf::Trouble(CounterTrouble::SlowReceiver),
         "drops without a receive posted",
     ),
     row(
         "np_cnp_sent",
         &[HardwareCounters],
         1,
-        SpeaksOf::Trouble(Trouble::Congestion),
+        SpeaksOf::Trouble(CounterTrouble::Congestion),
         "congestion notifications sent",
     ),
     row(
         "rp_cnp_handled",
         &[HardwareCounters],
         1,
-        SpeaksOf::Trouble(Trouble::Congestion),
+        SpeaksOf::Trouble(CounterTrouble::Congestion),
         "congestion notifications obeyed",
     ),
     row(
         "np_ecn_marked_roce_packets",
         &[HardwareCounters],
         1,
-        SpeaksOf::Trouble(Trouble::Congestion),
+        SpeaksOf::Trouble(CounterTrouble::Congestion),
         "packets that a switch marked",
     ),
-    row("rx_prio*_pause", &[Ethtool], 1, SpeaksOf::Trouble(Trouble::Congestion), "pause frames received"),
-    row("tx_prio*_pause", &[Ethtool], 1, SpeaksOf::Trouble(Trouble::Congestion), "pause frames sent"),
+    row(
+        "rx_prio*_pause",
+        &[Ethtool],
+        1,
+        SpeaksOf::Trouble(CounterTrouble::Congestion),
+        "pause frames received",
+    ),
+    row("tx_prio*_pause", &[Ethtool], 1, SpeaksOf::Trouble(CounterTrouble::Congestion), "pause frames sent"),
     row(
         "port_xmit_wait",
         &[PortCounters],
         1,
-        SpeaksOf::Trouble(Trouble::Congestion),
+        SpeaksOf::Trouble(CounterTrouble::Congestion),
         "ticks in which packets waited to leave",
     ),
     row(
         "port_xmit_discards",
         &[PortCounters],
         1,
-        SpeaksOf::Trouble(Trouble::Loss),
+        SpeaksOf::Trouble(CounterTrouble::Loss),
         "packets discarded before they left",
     ),
-    row("port_rcv_errors", &[PortCounters], 1, SpeaksOf::Trouble(Trouble::Broken), "packets with errors"),
+    row(
+        "port_rcv_errors",
+        &[PortCounters],
+        1,
+        SpeaksOf::Trouble(CounterTrouble::Broken),
+        "packets with errors",
+    ),
     row(
         "rx_discards_phy",
         &[Ethtool],
         1,
-        SpeaksOf::Trouble(Trouble::Loss),
+        SpeaksOf::Trouble(CounterTrouble::Loss),
         "frames for which the port had no buffer",
     ),
     row(
         "rx_crc_errors_phy",
         &[Ethtool],
         1,
-        SpeaksOf::Trouble(Trouble::Broken),
+        SpeaksOf::Trouble(CounterTrouble::Broken),
         "frames with a wrong check sequence",
     ),
-    row("link_downed", &[PortCounters], 1, SpeaksOf::Trouble(Trouble::Broken), "times the link went down"),
+    row(
+        "link_downed",
+        &[PortCounters],
+        1,
+        SpeaksOf::Trouble(CounterTrouble::Broken),
+        "times the link went down",
+    ),
     row(
         "link_error_recovery",
         &[PortCounters],
         1,
-        SpeaksOf::Trouble(Trouble::Broken),
+        SpeaksOf::Trouble(CounterTrouble::Broken),
         "recoveries of the link",
     ),
-    row("symbol_error", &[PortCounters], 1, SpeaksOf::Trouble(Trouble::Broken), "symbols with errors"),
+    row("symbol_error", &[PortCounters], 1, SpeaksOf::Trouble(CounterTrouble::Broken), "symbols with errors"),
     row(
         "local_link_integrity_errors",
         &[PortCounters],
         1,
-        SpeaksOf::Trouble(Trouble::Broken),
+        SpeaksOf::Trouble(CounterTrouble::Broken),
         "errors of the link above its threshold",
     ),
     row(
         "port_rcv_remote_physical_errors",
         &[PortCounters],
         1,
-        SpeaksOf::Trouble(Trouble::Broken),
+        SpeaksOf::Trouble(CounterTrouble::Broken),
         "packets that the other end marked as bad",
     ),
     row(
         "excessive_buffer_overrun_errors",
         &[PortCounters],
         1,
-        SpeaksOf::Trouble(Trouble::Loss),
+        SpeaksOf::Trouble(CounterTrouble::Loss),
         "overruns of the port's buffers",
     ),
     row(
         "port_xmit_constraint_errors",
         &[PortCounters],
         1,
-        SpeaksOf::Trouble(Trouble::Loss),
+        SpeaksOf::Trouble(CounterTrouble::Loss),
         "packets that the port may not send",
     ),
     row(
         "port_rcv_constraint_errors",
         &[PortCounters],
         1,
-        SpeaksOf::Trouble(Trouble::Loss),
+        SpeaksOf::Trouble(CounterTrouble::Loss),
         "packets that the port may not receive",
     ),
     row(
         "implied_nak_seq_err",
         &[HardwareCounters],
         1,
-        SpeaksOf::Trouble(Trouble::Loss),
+        SpeaksOf::Trouble(CounterTrouble::Loss),
         "READs and atomics whose answer came out of sequence",
     ),
     row(
         "roce_adp_retrans_to",
         &[HardwareCounters],
         1,
-        SpeaksOf::Trouble(Trouble::Loss),
+        SpeaksOf::Trouble(CounterTrouble::Loss),
         "timeouts of adaptive retransmission",
     ),
     row(
         "req_transport_retries_exceeded",
         &[HardwareCounters],
         1,
-        SpeaksOf::Trouble(Trouble::Loss),
+        SpeaksOf::Trouble(CounterTrouble::Loss),
         "requests that were given up after retries",
     ),
     row(
         "resp_rnr_nak",
         &[HardwareCounters],
         1,
-        SpeaksOf::Trouble(Trouble::SlowReceiver),
+        SpeaksOf::Trouble(CounterTrouble::SlowReceiver),
         "receivers not ready, as the responder said",
     ),
     row(
         "req_rnr_retries_exceeded",
         &[HardwareCounters],
         1,
-        SpeaksOf::Trouble(Trouble::SlowReceiver),
+        SpeaksOf::Trouble(CounterTrouble::SlowReceiver),
         "requests that were given up since the receiver was not ready",
     ),
     row(
         "node_infiniband_port_discards_transmitted_total",
         &[Prometheus],
         1,
-        SpeaksOf::Trouble(Trouble::Loss),
+        SpeaksOf::Trouble(CounterTrouble::Loss),
         "packets discarded before they left",
     ),
     row(
         "node_infiniband_port_discards_received_total",
         &[Prometheus],
         1,
-        SpeaksOf::Trouble(Trouble::Loss),
+        SpeaksOf::Trouble(CounterTrouble::Loss),
         "packets discarded on arrival",
     ),
     row(
         "node_infiniband_port_errors_received_total",
         &[Prometheus],
         1,
-        SpeaksOf::Trouble(Trouble::Broken),
+        SpeaksOf::Trouble(CounterTrouble::Broken),
         "packets with errors",
     ),
     row(
         "node_infiniband_link_downed_total",
         &[Prometheus],
         1,
-        SpeaksOf::Trouble(Trouble::Broken),
+        SpeaksOf::Trouble(CounterTrouble::Broken),
         "times the link went down",
     ),
     row(
         "node_infiniband_link_error_recovery_total",
         &[Prometheus],
         1,
-        SpeaksOf::Trouble(Trouble::Broken),
+        SpeaksOf::Trouble(CounterTrouble::Broken),
         "recoveries of the link",
     ),
     row(
         "node_infiniband_symbol_error_total",
         &[Prometheus],
         1,
-        SpeaksOf::Trouble(Trouble::Broken),
+        SpeaksOf::Trouble(CounterTrouble::Broken),
         "symbols with errors",
     ),
     row(
         "node_infiniband_port_transmit_wait_total",
         &[Prometheus],
         1,
-        SpeaksOf::Trouble(Trouble::Congestion),
+        SpeaksOf::Trouble(CounterTrouble::Congestion),
         "ticks in which packets waited to leave",
     ),
 ];
