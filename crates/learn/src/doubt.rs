@@ -10,6 +10,8 @@ pub(crate) struct Replacement {
     pub by: Vec<usize>,
     /// Where everything is then.
     pub at: Vec<f64>,
+    /// Whether the points cannot rule it out, however much better the number fits: the card has both then.
+    pub is_held: bool,
 }
 
 /// What the search for other ways is given.
@@ -106,7 +108,11 @@ impl Doubt<'_> {
     /// A way, where all points fit by it: what the few do not see, all of them may.
     fn whole(&self, by: Vec<usize>, found: &Found, free: &[usize]) -> Option<Replacement> {
         let whole = self.search.descend(self.search.found(found.at.clone())?, free);
-        (whole.cost <= self.best.cost + self.margin).then_some(Replacement { by, at: whole.at })
+        (whole.cost <= self.best.cost + self.margin).then_some(Replacement {
+            by,
+            at: whole.at,
+            is_held: false,
+        })
     }
 }
 

@@ -158,6 +158,7 @@ fn runs_of_one_queue_pair_do_not_tell_it_from_its_thread() {
         let name = number["name"].as_str().expect("a name");
         if name.ends_with(".queue_pair_request_time") || name.ends_with(".post_time") {
             assert_eq!(number["assumed_because"], "replaceable", "{number}");
+            assert!(number["run"].as_str().is_some_and(|run| run.contains(" -q 8")), "{number}");
         }
     }
     let eight = json(&["path", &card, "--as", "ib_read_bw", "-q", "8", "-s", "64"]);

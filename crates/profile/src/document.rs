@@ -28,6 +28,7 @@ impl Category {
     pub(crate) fn words(self) -> &'static [Word] {
         const DESCRIPTION: Word =
             Word::one("description", "\"one line for lists\"", "What it is, in one line for lists.");
+        const NAME: Word = Word::one("name", "\"my-name\"", "The name that other files and commands use.");
         match self {
             Category::Device => {
                 const {
@@ -60,7 +61,7 @@ impl Category {
             Category::Overlay => {
                 const {
                     &[
-                        Word::one("name", "\"my-name\"", "The name that other files and commands use."),
+                        NAME,
                         DESCRIPTION,
                         Word::optional(
                             "suggested_by",
@@ -70,18 +71,11 @@ impl Category {
                     ]
                 }
             }
-            Category::Host => {
-                const {
-                    &[
-                        Word::one("name", "\"my-name\"", "The name that other files and commands use."),
-                        DESCRIPTION,
-                    ]
-                }
-            }
+            Category::Host => const { &[NAME, DESCRIPTION] },
             Category::Testbed => {
                 const {
                     &[
-                        Word::one("name", "\"my-name\"", "The name that other files and commands use."),
+                        NAME,
                         DESCRIPTION,
                         Word::optional(
                             "pair",

@@ -269,7 +269,7 @@ impl Library {
     }
 
     /// The testbed that a device names or holds.
-    fn testbed_of(&self, device: &Document) -> Result<Option<Document>, ProfileError> {
+    pub(crate) fn testbed_of(&self, device: &Document) -> Result<Option<Document>, ProfileError> {
         if device.header(Category::Testbed).is_some() {
             return Ok(Some(device.clone()));
         }

@@ -297,15 +297,9 @@ impl Library {
     /// # Ok::<(), offpath_profile::ProfileError>(())
     /// ```
     pub fn pair_of(&self, device: &str) -> Result<Option<String>, ProfileError> {
-        let device = self.open(Category::Device, device, None)?;
-        let header = device.require(Category::Device)?;
-        let Some(name) = header.word("testbed").filter(|_| device.header(Category::Testbed).is_none()) else {
-            return Ok(None);
-        };
-        let named = Some((&device.source, header.span_of("testbed")));
-        let testbed = self.open(Category::Testbed, name, named)?;
-        let header = testbed.require(Category::Testbed)?;
-        Ok(header.word("pair").map(str::to_string))
+        let testbed = self.testbed_of(&self.open(Category::Device, device, None)?)?;
+        let header = testbed.as_ref().and_then(|testbed| testbed.header(Category::Testbed));
+        Ok(header.and_then(|header| header.word("pair")).map(str::to_string))
     }
 
     /// Whether a device's file describes a testbed too: the machines that it was learnt in or found in.

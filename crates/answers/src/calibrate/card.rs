@@ -5,7 +5,7 @@ use offpath_learn::{Calibration, LearntDoubt, PacketHeader};
 use offpath_profile::{Category, LearntErrors, Library, Number, Provenance, System, read_text};
 use offpath_quantity::{Bytes, Quantity};
 use offpath_terminal::failure::Failure;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use toml_edit::{DocumentMut, InlineTable, Value};
@@ -236,8 +236,45 @@ fn stem(file: &str) -> &str {
     file_name(file).trim_end_matches(".toml")
 }
 
+/// The files that the card's own takes in: the base's device, and the testbed.
+fn own_files(
+    library: &Library,
+    request: &CalibrateRequest,
+    system: &System,
+) -> Result<(String, String), Failure> {
+    let device_file = match request.base.ends_with(".toml") {
+        true => request.base.clone(),
+        false => {
+            let listed = library.names(Category::Device).into_iter().find(|one| one.name == request.base);
+            listed.map(|one| one.file).ok_or_else(|| broken(&request.base, "it has no file"))?
+        }
+    };
+    let testbed = request.system.testbed.clone().unwrap_or_else(|| system.testbed.clone());
+    let testbed_file = match testbed.ends_with(".toml") {
+        true => testbed.clone(),
+        false => {
+            let listed = library.names(Category::Testbed).into_iter().find(|one| one.name == testbed);
+            listed.map(|one| one.file).unwrap_or_else(|| device_file.clone())
+        }
+    };
+    Ok((device_file, testbed_file))
+}
+
+/// The names of the files that a card may have: its own, and beside it each other file in which a number may be fitted.
+pub(super) fn names(
+    library: &Library,
+    request: &CalibrateRequest,
+    system: &System,
+) -> Result<Vec<String>, Failure> {
+    let (device, testbed) = own_files(library, request, system)?;
+    let files: BTreeSet<&String> = system.numbers.values().map(|number| &number.file).collect();
+    let beside = files.into_iter().filter(|file| **file != device && **file != testbed);
+    let beside = beside.map(|file| beside_name(&request.name, file, 1));
+    Ok(std::iter::once(format!("{}.toml", request.name)).chain(beside).collect())
+}
+
 /// What the copy of a base's file beside the card is called; `which` counts those of one name.
-pub(super) fn beside_name(card: &str, file: &str, which: usize) -> String {
+fn beside_name(card: &str, file: &str, which: usize) -> String {
     let which = if which > 1 { format!("-{which}") } else { String::new() };
     format!("{card}-{}{which}.toml", stem(file))
 }
@@ -259,21 +296,7 @@ pub(super) fn card(
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let source_words = format!("offpath calibrate: {}{more}, crc32 {stamp}", named.join(", "));
 
-    let device_file = match request.base.ends_with(".toml") {
-        true => request.base.clone(),
-        false => {
-            let listed = library.names(Category::Device).into_iter().find(|one| one.name == request.base);
-            listed.map(|one| one.file).ok_or_else(|| broken(&request.base, "it has no file"))?
-        }
-    };
-    let testbed = request.system.testbed.clone().unwrap_or_else(|| system.testbed.clone());
-    let testbed_file = match testbed.ends_with(".toml") {
-        true => testbed.clone(),
-        false => {
-            let listed = library.names(Category::Testbed).into_iter().find(|one| one.name == testbed);
-            listed.map(|one| one.file).unwrap_or_else(|| device_file.clone())
-        }
-    };
+    let (device_file, testbed_file) = own_files(library, request, system)?;
     let mut by_file: BTreeMap<&str, Vec<&ChangedNumber>> = BTreeMap::new();
     numbers.iter().for_each(|one| by_file.entry(&one.file).or_default().push(one));
     let none = Vec::new();

@@ -316,10 +316,8 @@ fn begun_from(request: &CalibrateRequest) -> Result<(Library, SystemOptions, Sys
 /// # Errors
 /// Where the base or the name is refused.
 pub fn card_files(request: &CalibrateRequest) -> Result<Vec<String>, Failure> {
-    let (_, _, system) = begun_from(request)?;
-    let files: BTreeSet<&String> = system.numbers.values().map(|number| &number.file).collect();
-    let beside = files.into_iter().map(|file| card::beside_name(&request.name, file, 1));
-    Ok(std::iter::once(format!("{}.toml", request.name)).chain(beside).collect())
+    let (library, _, system) = begun_from(request)?;
+    card::names(&library, request, &system)
 }
 
 /// [`calibrate`], which says how far it is.
@@ -458,7 +456,7 @@ fn check_ports(points: &[MeasuredPoint], system: &System, path: &Path) -> Result
             above.len(),
             points.len(),
         ),
-        "name the card that was measured by `--base` (`offpath device list`) and its machines by `--testbed`, give its port by \
+        "name the card that was measured by `--base` (`offpath device list`) and its machines by `--testbed`, give its port, as by \
          `--set nic.port_rate=400Gbps --set client.nic.port_rate=400Gbps`, or leave a log out whose figure is wrong",
     ))
 }

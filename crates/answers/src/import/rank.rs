@@ -2,7 +2,9 @@
 
 use super::{ImportRequest, import_each};
 use crate::SCHEMA_VERSION;
+use offpath_evidence::reproduce::median;
 use offpath_logs::{LogDetail, LogItem, LogTool, MetricSubject};
+use offpath_plan::sample::quantile;
 use offpath_terminal::failure::{Failure, nearest};
 use offpath_terminal::output::{Screen, TableCell, short};
 use serde::Serialize;
@@ -61,18 +63,6 @@ pub struct BesideMachineAnswer {
     pub tenth_share: f64,
     /// A tenth of them are above.
     pub nine_tenths_share: f64,
-}
-
-/// What stands a share of the way up a sorted list.
-fn at(sorted: &[f64], share: f64) -> f64 {
-    let place = share * (sorted.len() - 1) as f64;
-    let below = sorted[place.floor() as usize];
-    below + (sorted[place.ceil() as usize] - below) * place.fract()
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    at(&values, 0.5)
 }
 
 /// Says where a machine stands among those of the logs: for each stressor that it ran, and beside each of the others. A machine
@@ -145,9 +135,9 @@ pub fn rank(request: &ImportRequest, machine: &str) -> Result<RankAnswer, Failur
             machine: name.clone(),
             works: shares.len(),
             faster: shares.iter().filter(|share| **share > 1.0).count(),
-            median_share: at(&shares, 0.5),
-            tenth_share: at(&shares, 0.1),
-            nine_tenths_share: at(&shares, 0.9),
+            median_share: quantile(&shares, 0.5),
+            tenth_share: quantile(&shares, 0.1),
+            nine_tenths_share: quantile(&shares, 0.9),
         })
     });
     let others = others.collect();

@@ -24,7 +24,7 @@ pub(super) fn doubted(
             other.by.iter().map(|by| candidates[*by].names[0].clone()).collect()
         };
         let by = replacements.iter().map(names).filter(|by| !by.is_empty()).collect();
-        found.doubt = Some(LearntDoubt::Replaceable { by, run: menu.between(best, &first.at) });
+        found.doubt = Some(LearntDoubt::Replaceable { by, run: menu.between(best, first) });
     }
     let stated = stated(candidate);
     // An end is no wall: as near as this is at it.

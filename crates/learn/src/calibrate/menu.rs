@@ -3,6 +3,7 @@
 use super::candidates::{Candidate, Runs, bounds};
 use crate::descent::{Found, Model, Search};
 use crate::dma::{DmaOperation, DmaRun};
+use crate::doubt::Replacement;
 use crate::posting::KnownLoops;
 use crate::run::{MeasuredRun, RunKind, RunLength, ToolRun};
 use offpath_profile::System;
@@ -55,6 +56,9 @@ impl<'a> Menu<'a> {
                 };
                 add("", plain.clone());
                 if program.kind == RunKind::Bandwidth {
+                    // What one thread posts for several queue pairs, which each alone would not hold back.
+                    let length = Some(RunLength::Iterations(8 * program.iterations));
+                    add(" -q 8", ToolRun { queue_pairs: 8, length, ..plain.clone() });
                     let length = Some(RunLength::Iterations(16 * program.iterations));
                     add(
                         &format!(" -q 16 -l {LIST}"),
@@ -96,10 +100,15 @@ impl<'a> Menu<'a> {
         self.farthest(&most)
     }
 
-    /// The run that differs most between what was found and another place; nothing where all are alike there.
-    pub fn between(&self, best: &Found, other: &[f64]) -> Option<String> {
-        let (one, other) = (self.model.predict(&best.at)?, self.model.predict(other)?);
-        self.farthest(&one.iter().zip(other).map(|(one, other)| one - other).collect::<Vec<_>>())
+    /// The run that differs most between what was found and the other way; nothing where all are alike there. A way that runs of
+    /// one queue pair cannot rule out is told by runs of several alone.
+    pub fn between(&self, best: &Found, way: &Replacement) -> Option<String> {
+        let (one, other) = (self.model.predict(&best.at)?, self.model.predict(&way.at)?);
+        let tells =
+            |run: &MeasuredRun| !way.is_held || run.queue_pairs().is_some_and(|run| run.queue_pairs > 1);
+        let apart = one.iter().zip(other).zip(&self.model.runs);
+        let apart = apart.map(|((one, other), run)| if tells(run) { one - other } else { 0.0 });
+        self.farthest(&apart.collect::<Vec<f64>>())
     }
 
     pub fn farthest(&self, apart: &[f64]) -> Option<String> {
@@ -160,7 +169,13 @@ mod tests {
         let atomics: Vec<&String> = all.iter().filter(|word| word.starts_with("ib_atomic")).collect();
         assert_eq!(
             atomics,
-            ["ib_atomic_bw", "ib_atomic_bw -q 16 -l 25", "ib_atomic_bw -t 1", "ib_atomic_lat"]
+            [
+                "ib_atomic_bw",
+                "ib_atomic_bw -q 8",
+                "ib_atomic_bw -q 16 -l 25",
+                "ib_atomic_bw -t 1",
+                "ib_atomic_lat"
+            ]
         );
     }
 }

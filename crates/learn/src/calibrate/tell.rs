@@ -55,8 +55,16 @@ struct Parting<'a> {
 }
 
 impl Parting<'_> {
-    /// The other of both numbers in the place of one, though the points fit worse by it: what tells them apart in runs of one
-    /// queue pair is less than what the model is wrong by.
+    /// Holds the other of both numbers in the place of one, also where the points fit worse by it: what tells them apart in runs of
+    /// one queue pair is less than what the model is wrong by, and more queue pairs would carry more than any run shows.
+    fn hold(&self, index: usize, ways: &mut Vec<Replacement>) {
+        let Some(own) = self.of_one_queue_pair(index) else { return };
+        match ways.iter_mut().find(|way| way.by == own.by) {
+            Some(way) => way.is_held = true,
+            None => ways.push(own),
+        }
+    }
+
     fn of_one_queue_pair(&self, index: usize) -> Option<Replacement> {
         let name = |index: usize| self.candidates[index].names[0].as_str();
         let own = OF_ONE_QUEUE_PAIR.iter().find(|end| name(index).ends_with(**end))?;
@@ -66,7 +74,7 @@ impl Parting<'_> {
         let mut at = self.best.at.clone();
         at[index] = released(&self.candidates[index]);
         let found = self.search.scan(&self.search.found(at)?, other)?;
-        Some(Replacement { by: vec![other], at: found.at })
+        Some(Replacement { by: vec![other], at: found.at, is_held: true })
     }
 }
 
@@ -271,9 +279,9 @@ pub(super) fn tell(
             if (released - best.at[*index]).abs() > ALONE {
                 replacements[place] = doubt.replacements(*index, released);
             }
-            if replacements[place].is_empty() && is_of_one_queue_pair(runs) {
+            if is_of_one_queue_pair(runs) {
                 let parting = Parting { search, best: &best, candidates, moving, free: &free };
-                replacements[place].extend(parting.of_one_queue_pair(*index));
+                parting.hold(*index, &mut replacements[place]);
             }
         }
     }
@@ -290,10 +298,7 @@ pub(super) fn tell(
             // Ceilings may hold at once, and terms of a sum do not.
             let mut beside = both.at.clone();
             beside[*by] = other.at[*by];
-            let is_thread = OF_ONE_QUEUE_PAIR.iter().any(|end| names[0].ends_with(end));
-            // Of a queue pair and its thread both are as slow, or more queue pairs would carry more than any run shows.
-            let is_in_doubt = is_thread && is_of_one_queue_pair(runs);
-            let may_hold = |beside: &Found| is_in_doubt || beside.cost <= best.cost + margin;
+            let may_hold = |beside: &Found| other.is_held || beside.cost <= best.cost + margin;
             if let Some(beside) = search.found(beside).filter(may_hold) {
                 kept[place].1.taken = there;
                 both = beside;
