@@ -3,7 +3,7 @@
 mod common;
 
 use common::{check, json, offpath, schema, wide_answer};
-use offpath::answers::tool::{ToolRequest, tool};
+use offpath::answers::tool::{ToolRequest, ToolRowAnswer, tool};
 use offpath_quantity::Bytes;
 use offpath_twin::{Seed, unit};
 use std::collections::BTreeMap;
@@ -161,6 +161,7 @@ fn runs_of_one_queue_pair_do_not_tell_it_from_its_thread() {
             assert!(number["run"].as_str().is_some_and(|run| run.contains(" -q 8")), "{number}");
         }
     }
+    assert_scored_as_written(&found, &card);
     let eight = json(&["path", &card, "--as", "ib_read_bw", "-q", "8", "-s", "64"]);
     let rate = eight["rows"][0]["operations_per_s_mean"].as_f64().expect("a rate");
     assert!(rate < 1.1e9 / 280.0, "{rate}: more than was measured of the thread");
@@ -201,22 +202,24 @@ fn what_was_set_is_in_the_card() {
     }
 }
 
-/// How many held-out points lie in the 80% intervals that `path --as` gives on a card, of how many: of those that the card's own
-/// errors widen, and of all.
-fn covered(found: &serde_json::Value, card: &str) -> [(u32, u32); 2] {
+/// What `path --as` says of a card beside each row's points, of those that are wanted, and whether the card's own errors widen it.
+fn beside<'a>(
+    found: &'a serde_json::Value,
+    card: &str,
+    is_wanted: impl Fn(&serde_json::Value) -> bool,
+) -> Vec<(ToolRowAnswer, bool, Vec<&'a serde_json::Value>)> {
     // By program, queue pairs and payload.
-    let mut held: BTreeMap<(&str, u64), BTreeMap<Bytes, Vec<f64>>> = BTreeMap::new();
-    for point in found["points"].as_array().expect("a list").iter().filter(|one| one["held_out"] == true) {
+    let mut wanted: BTreeMap<(&str, u64), BTreeMap<Bytes, Vec<&serde_json::Value>>> = BTreeMap::new();
+    for point in found["points"].as_array().expect("a list").iter().filter(|one| is_wanted(one)) {
         let of = |key: &str| point[key].as_str().unwrap_or_else(|| panic!("{key}: {point}"));
         let (_, run) = of("run").split_once(" of ").expect("a payload");
         let (size, pairs) = run.split_once(", ").unwrap_or_else(|| panic!("{run}"));
         let pairs = pairs.split(' ').next().and_then(|count| count.parse().ok()).expect("a count");
-        let sizes = held.entry((of("program"), pairs)).or_default();
-        let measured = point["measured"].as_f64().expect("a rate");
-        sizes.entry(size.parse().expect("bytes")).or_default().push(measured);
+        let sizes = wanted.entry((of("program"), pairs)).or_default();
+        sizes.entry(size.parse().expect("bytes")).or_default().push(point);
     }
-    let mut counts = [(0, 0); 2];
-    for ((program, pairs), sizes) in held {
+    let mut rows = Vec::new();
+    for ((program, pairs), sizes) in wanted {
         let request = ToolRequest {
             device: card.to_string(),
             path: "client-host".to_string(),
@@ -229,13 +232,36 @@ fn covered(found: &serde_json::Value, card: &str) -> [(u32, u32); 2] {
             ..ToolRequest::default()
         };
         let tool = tool(&request).expect("it is predicted");
-        for (row, measured) in tool.rows.iter().zip(sizes.values()) {
-            let ends = row.operations_low_80_per_s.zip(row.operations_high_80_per_s).expect("an interval");
-            let is_own = row.errors_learnt_on == [tool.system.device.as_str()];
-            for (within, all) in counts.iter_mut().skip(usize::from(!is_own)) {
-                *all += measured.len() as u32;
-                *within += measured.iter().filter(|rate| (ends.0..=ends.1).contains(rate)).count() as u32;
-            }
+        let is_own = |row: &ToolRowAnswer| row.errors_learnt_on == [tool.system.device.as_str()];
+        rows.extend(
+            tool.rows.iter().zip(sizes.into_values()).map(|(row, of)| (row.clone(), is_own(row), of)),
+        );
+    }
+    rows
+}
+
+/// Holds every point to what the written card says of its run: no other card is scored than the one that is written.
+fn assert_scored_as_written(found: &serde_json::Value, card: &str) {
+    for (row, _, points) in beside(found, card, |_| true) {
+        let written = row.operations_per_s_mean.expect("a rate");
+        for point in points {
+            let scored = point["predicted"].as_f64().expect("a rate");
+            assert!((written / scored - 1.0).abs() < 0.002, "the card says {written}: {point}");
+        }
+    }
+}
+
+/// How many held-out points lie in the 80% intervals that `path --as` gives on a card, of how many: of those that the card's own
+/// errors widen, and of all.
+fn covered(found: &serde_json::Value, card: &str) -> [(u32, u32); 2] {
+    let mut counts = [(0, 0); 2];
+    for (row, is_own, points) in beside(found, card, |one| one["held_out"] == true) {
+        let (low, high) = row.operations_low_80_per_s.zip(row.operations_high_80_per_s).expect("an interval");
+        let is_within =
+            |point: &&&serde_json::Value| (low..=high).contains(&point["measured"].as_f64().expect("a rate"));
+        for (within, all) in counts.iter_mut().skip(usize::from(!is_own)) {
+            *all += points.len() as u32;
+            *within += points.iter().filter(is_within).count() as u32;
         }
     }
     counts
@@ -288,6 +314,7 @@ fn points_that_were_kept_lie_in_the_intervals_of_the_card() {
         let kept = ["--hold-out", "sizes", "--hold-out", "qps=2,8"];
         let found = learnt(&[&["calibrate"], &logs[..], &options, &kept].concat());
         assert_eq!(found["card_errors"][0]["figure"], "throughput");
+        assert_scored_as_written(&found, &card);
         let [own, every] = covered(&found, &card);
         assert_eq!(own, every, "every row rests on what was measured");
         (within, all) = (within + own.0, all + own.1);
@@ -526,6 +553,7 @@ fn a_plateau_that_may_be_either_ceilings_is_assumed_of_both() {
     let (log, card, other) = (path("one.log"), path("plateau.toml"), path("other.toml"));
     let arguments = ["calibrate", &log, "--base", "connectx7", "-o"];
     let found = learnt(&[&arguments[..], &[&card]].concat());
+    assert_scored_as_written(&found, &card);
     let numbers = found["numbers"].as_array().expect("a list");
     let replaceable: Vec<&serde_json::Value> =
         numbers.iter().filter(|one| one["assumed_because"] == "replaceable").collect();

@@ -50,7 +50,7 @@ pub(super) type OfKept = Vec<(usize, f64)>;
 
 pub(super) fn learnt(
     candidates: &[Candidate],
-    (best, menu): (&Found, &Menu<'_>),
+    (best, written, menu): (&Found, &Found, &Menu<'_>),
     free: &[usize],
     (covariance, of_kept, replacements): (&[Vec<f64>], &[OfKept], &[Vec<Replacement>]),
     (low, high): (&[f64], &[f64]),
@@ -60,7 +60,7 @@ pub(super) fn learnt(
         .map(|(place, index)| {
             let candidate = &candidates[*index];
             let base = candidate.number.value;
-            let at = best.at[*index];
+            let at = written.at[*index];
             let own = covariance[place][place].max(0.0);
             let more: f64 = of_kept[place].iter().map(|(_, variance)| variance).sum();
             let deviation = (own + more).sqrt();

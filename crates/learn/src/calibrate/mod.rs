@@ -148,14 +148,14 @@ pub fn calibrate(request: &CalibrationRequest<'_>) -> Result<Calibration, Calibr
         (&menu, &model.runs),
         (&clusters_of_fitted, progress),
     )?;
-    let Told { best, free, covariance, alike, replacements, mut kept } = told;
+    let Told { best, written, free, covariance, alike, replacements, mut kept } = told;
     let pinned = |name: &String| KeptNumber::of(name, &system.numbers[name], KeptReason::Pinned, None);
     kept.extend(request.pin.iter().map(pinned));
 
     // What the numbers say of every run, and how far each prediction may move with them.
     let whole = Search { model: &all, low: &low, high: &high, points: &[] };
     let predicted =
-        whole.found(best.at.clone()).ok_or(CalibrationError::TooFew { fitted, all: points.len() })?;
+        whole.found(written.at.clone()).ok_or(CalibrationError::TooFew { fitted, all: points.len() })?;
     let slopes: Vec<Vec<f64>> = free.iter().map(|index| whole.slope(&predicted, *index)).collect();
     let spread = |place: usize| -> f64 {
         let own: Vec<f64> = slopes.iter().map(|slope| slope[place]).collect();
@@ -169,6 +169,13 @@ pub fn calibrate(request: &CalibrationRequest<'_>) -> Result<Calibration, Calibr
     };
     // One run or cluster less moves the numbers so little that slopes where all are fitted say what follows.
     let fitted_at = search.found(best.at.clone()).ok_or_else(too_few)?;
+    // What the card takes kept numbers to be holds each of those back as well.
+    let held_back: Vec<f64> = written
+        .predicted
+        .iter()
+        .zip(&fitted_at.predicted)
+        .map(|(written, fitted)| written - fitted)
+        .collect();
     let of_fitted: Vec<Vec<f64>> = free.iter().map(|index| search.slope(&fitted_at, *index)).collect();
     let linear = |at: &[f64]| -> Option<Vec<f64>> {
         let mut predicted = fitted_at.predicted.clone();
@@ -201,7 +208,7 @@ pub fn calibrate(request: &CalibrationRequest<'_>) -> Result<Calibration, Calibr
         let found = without(&|index| places[index] == *place);
         let at = seen.binary_search(place).expect("it is there");
         for index in (0..points.len()).filter(|index| !held[*index] && places[*index] == *place) {
-            left_out[index] = found.as_ref().map(|found| found.predicted[at].exp());
+            left_out[index] = found.as_ref().map(|found| (found.predicted[at] + held_back[at]).exp());
         }
     }
     let fitted_clusters: BTreeSet<usize> = clusters_of_fitted.into_iter().collect();
@@ -209,7 +216,8 @@ pub fn calibrate(request: &CalibrationRequest<'_>) -> Result<Calibration, Calibr
         let found = without(&|index| clusters[index] == *own);
         for index in (0..points.len()).filter(|index| !held[*index] && clusters[*index] == *own) {
             let at = seen.binary_search(&places[index]).expect("it is a fitted point's");
-            left_out_clusters[index] = found.as_ref().map(|found| found.predicted[at].exp());
+            left_out_clusters[index] =
+                found.as_ref().map(|found| (found.predicted[at] + held_back[at]).exp());
         }
     }
     let error = |predicted: f64, index: usize| predicted / points[index].measured - 1.0;
@@ -248,7 +256,7 @@ pub fn calibrate(request: &CalibrationRequest<'_>) -> Result<Calibration, Calibr
     Ok(Calibration {
         numbers: learnt(
             &candidates,
-            (&best, &menu),
+            (&best, &written, &menu),
             &free,
             (&covariance, &alike, &replacements),
             (&low, &high),

@@ -9,7 +9,7 @@ use super::select::{GAIN, LEAST_GAIN, elsewhere};
 use crate::descent::{Found, SCALE, Search, weight};
 use crate::doubt::{Doubt, Replacement};
 use crate::run::{MeasuredRun, RunKind};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A number is fitted where its standard deviation beside the others is at most this share of it.
 pub(super) const TOLD: f64 = 0.15;
@@ -26,6 +26,8 @@ pub(super) const ANOTHER_RUN: &str = "one of another verb, size or depth";
 /// What the points tell.
 pub(super) struct Told {
     pub best: Found,
+    /// The best with what kept numbers are taken to be, as the card has them.
+    pub written: Found,
     pub free: Vec<usize>,
     pub covariance: Vec<Vec<f64>>,
     /// Of each number what kept ones add to its variance, by what each may be off, the greatest first.
@@ -286,6 +288,7 @@ pub(super) fn tell(
         }
     }
     let mut both = best.clone();
+    let mut at_once: BTreeSet<usize> = BTreeSet::new();
     for (index, own) in free.iter().zip(&replacements) {
         for (other, by) in own.iter().flat_map(|other| other.by.iter().map(move |by| (other, by))) {
             let Candidate { names, number, .. } = &candidates[*by];
@@ -300,14 +303,42 @@ pub(super) fn tell(
             beside[*by] = other.at[*by];
             let may_hold = |beside: &Found| other.is_held || beside.cost <= best.cost + margin;
             if let Some(beside) = search.found(beside).filter(may_hold) {
-                kept[place].1.taken = there;
+                at_once.extend([*index, *by]);
                 both = beside;
             }
         }
     }
+    let written = let_out(search, both, &at_once, candidates);
+    for (index, kept) in &mut kept {
+        if at_once.contains(index) {
+            kept.taken = rounded(candidates[*index].number.value, written.at[*index]);
+        }
+    }
     kept.sort_by_key(|(index, _)| *index);
     let kept = kept.into_iter().map(|(_, kept)| kept).collect();
-    Ok(Told { best, free, covariance, alike: of_kept, replacements, kept })
+    Ok(Told { best, written, free, covariance, alike: of_kept, replacements, kept })
+}
+
+/// Lets ceilings that are held at once out alike, as far as the points fit best: each of two in a row holds back what the other
+/// lets through, so that both at what either alone was measured at carry less than was measured.
+fn let_out(search: &Search<'_>, from: Found, at_once: &BTreeSet<usize>, candidates: &[Candidate]) -> Found {
+    let mut best = from;
+    let mut step = 0.08;
+    while !at_once.is_empty() && step > SCALE / 20.0 {
+        let nearer = [-step, step].into_iter().filter_map(|by| {
+            let mut to = best.at.clone();
+            for index in at_once {
+                let outwards = (released(&candidates[*index]) - to[*index]).signum();
+                to[*index] = (to[*index] + by * outwards).clamp(search.low[*index], search.high[*index]);
+            }
+            search.found(to)
+        });
+        match nearer.min_by(|one, other| one.cost.total_cmp(&other.cost)) {
+            Some(nearer) if nearer.cost < best.cost => best = nearer,
+            _ => step /= 2.0,
+        }
+    }
+    best
 }
 
 pub(super) fn refusal(
