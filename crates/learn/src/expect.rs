@@ -295,20 +295,35 @@ fn one_way(side: &Side<'_>, router: &Router) -> Time {
     if side.route.ends_at_responder {
         return side.route.latency(router);
     }
+    let marks = marks(side, router);
+    marks.get(&Mark::TargetEnd).or(marks.get(&Mark::Arrives)).copied().unwrap_or(Time::ZERO)
+}
+
+/// From posting until the requester's program sees the completion. A message is complete once it lies in the responder's memory and
+/// the answer is back, whatever the responder's program does then.
+fn until_completed(side: &Side<'_>, run: &ToolRun, router: &Router) -> Time {
+    if run.verb.row().responder != Responder::Receives {
+        return side.route.latency(router);
+    }
+    let marks = marks(side, router);
+    let at = |mark: Mark| marks.get(&mark).copied().unwrap_or(Time::ZERO);
+    at(Mark::Acknowledged).max(at(Mark::Delivered)) + side.from.1.processor.verbs.poll_latency
+}
+
+/// When an operation alone comes to what its route marks.
+fn marks(side: &Side<'_>, router: &Router) -> BTreeMap<Mark, Time> {
     let mut stations = Stations::new(router.stations(), false);
     let mut cursor = Cursor::new(Time::ZERO);
-    let (mut visible, mut arrives) = (None, Time::ZERO);
+    let mut marks = BTreeMap::new();
     loop {
-        let mut marked = |one: offpath_route::Marked| match one.mark {
-            Mark::TargetEnd => visible = Some(one.at),
-            Mark::Arrives => arrives = one.at,
-            _ => {}
+        let mut marked = |one: offpath_route::Marked| {
+            marks.insert(one.mark, one.at);
         };
         match cursor.advance(&side.route, &mut stations, &[], &mut || 0, &mut marked) {
             Advance::At(at) => stations.set_now(at),
             Advance::Cross { .. } => {}
             Advance::Wait(_) => unreachable!("an operation alone finds a free in-flight slot"),
-            Advance::Done(_) => return visible.unwrap_or(arrives),
+            Advance::Done(_) => return marks,
         }
     }
 }
@@ -359,8 +374,7 @@ fn bandwidth(router: &Router, run: &ToolRun, sides: &[Side<'_>], loops: &KnownLo
             let device = side.from.0.nic.outstanding_reads.min(side.to.0.nic.outstanding_reads);
             run.outstanding_reads.unwrap_or(device).max(1)
         });
-        // A message is over at the requester once it is acknowledged; its own thread is what counts here.
-        let alone = side.route.latency(router);
+        let alone = until_completed(side, run, router);
         latency = latency.max(alone);
         let (post, poll) = (post_time(side, run), costs.poll_time);
         // A program that also receives does both on its one thread.
