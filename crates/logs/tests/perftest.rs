@@ -850,7 +850,8 @@ fn a_row_that_is_cut_off_gives_no_figure() {
 #[test]
 fn a_table_without_its_last_line_is_told() {
     let rows = " 2 5000 9.50 9.40 4.928307\n 4 5000 19.00 18.80 4.928307\n";
-    let sweep = head("RDMA_Write BW Test", " TX depth        : 128\n CQ Moderation   : 100\n") + RULER + MIB + rows;
+    let sweep =
+        head("RDMA_Write BW Test", " TX depth        : 128\n CQ Moderation   : 100\n") + RULER + MIB + rows;
     let of = |log: &str| {
         let found = read(log);
         (found.remarked(RemarkKind::Unended), found.open_tables)

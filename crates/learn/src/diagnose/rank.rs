@@ -4,7 +4,7 @@ use super::cause::{Cause, CauseChange, CauseDegree};
 use super::machine::spoken_for;
 use super::points::{self, PrintedUnit, Runs, UNITS};
 use super::rows::{MOST_DEVIATION, Row, changed, deviation, is_off, is_systematic};
-use super::{CauseGroup, Diagnosis, DiagnosisVerdict, Finding};
+use super::{CauseGroup, Diagnosis, DiagnosisVerdict, Finding, shape};
 use crate::describe::Description;
 use crate::expect::{ExpectError, ToolBench};
 use crate::run::RunLength;
@@ -214,6 +214,7 @@ impl Fit<'_, '_> {
         ranked.sort_by(|a, b| a.error.total_cmp(&b.error));
         for candidate in &mut ranked {
             candidate.evidence.extend(spoken_for(candidate.cause, machine));
+            candidate.evidence.extend(shape::spoken_for(candidate.cause, diagnosis));
         }
         let mut left = ranked.first().map_or(error_without, |one| one.error);
         if let Some(pair) = self.pair(variants, error_without, &mut ranked, diagnosis) {
