@@ -498,9 +498,12 @@ fn of_two_causes_both_are_in_the_first_three() {
         ("MTU 1024", "depth 1", false),
     ];
     let mut wrong = Vec::new();
-    for (first, second, has_head) in pairs {
+    let on_other = [("MTU 1024", "depth 1", false, "bluefield3")];
+    let pairs = pairs.map(|(first, second, has_head)| (first, second, has_head, "connectx7"));
+    for (first, second, has_head, device) in pairs.into_iter().chain(on_other) {
         let (one, other) = (of(first), of(second));
         let case = Case {
+            device,
             known: [&one.known[..], &other.known[..]].concat(),
             hidden: [&one.hidden[..], &other.hidden[..]].concat(),
             asked: Asked {
@@ -515,7 +518,7 @@ fn of_two_causes_both_are_in_the_first_three() {
         };
         let diagnosis = found(&case, 13);
         let told = format!(
-            "{first} and {second}, head {has_head}: {:?}, together {:?}: {:?}",
+            "{first} and {second}, head {has_head}, {device}: {:?}, together {:?}: {:?}",
             diagnosis.verdict,
             diagnosis.explained_together,
             names(&diagnosis)
@@ -830,6 +833,10 @@ fn exactly_half_at_every_size_is_told_and_explained_by_what_halves() {
     let whole = found(&Case { asked, ..healthy() }, 7);
     assert!(has_shape(&whole), "{:?}", whole.shapes);
     assert_eq!(rank(&whole, Cause::HalfCounted), Some(1), "{:?}", names(&whole));
+    // Without a head the span is a cause of its own, and says more.
+    let asked = Asked { latency_times: 2.0, has_head: false, ..as_usual() };
+    let first = &found(&Case { asked, ..healthy() }, 7).groups[0].findings[0];
+    assert_eq!(first.cause, Cause::LatencySpan);
 }
 
 /// A best stretch that is over twice the mean is a run that stalled for a part of its time: told, asked for, and evidence, and no
@@ -865,4 +872,27 @@ fn a_moderation_of_0_is_none() {
     let (stated, none) = (of(text), of(none));
     assert_eq!((none.points.len(), none.verdict), (stated.points.len(), DiagnosisVerdict::Normal));
     assert!((none.median_share - stated.median_share).abs() < 1e-9);
+}
+
+/// A log that no model made, without its head: one request at a time takes 2 us and the time of its bytes at what packets of
+/// 1024 B leave of the port. Its small rows tell the depth, and its large ones the packets, which explain little of the whole gap
+/// and most of what the depth leaves. Of an MTU of 4096 B no small packets are named.
+#[test]
+fn one_request_at_a_time_in_small_packets_is_both() {
+    let known = system("connectx7", &[]);
+    let of = |mtu: f64| {
+        let bits = 400e9 * mtu / (mtu + known.network.packet_header.get() as f64);
+        let mut text = String::new();
+        for power in 1..=23 {
+            let size = f64::from(1u32 << power);
+            let rate = 1.0 / (2e-6 + size * 8.0 / bits);
+            let mib = size * rate / 1_048_576.0;
+            writeln!(text, " {size} 5000 {mib:.2} {mib:.2} {:.6}", rate / 1e6).unwrap();
+        }
+        let found = diagnose(&known, figures(&[("a.log".to_string(), text)]), None).expect("it is compared");
+        ([Cause::TxDepth, Cause::PathMtu].map(|cause| rank(&found, cause)), names(&found))
+    };
+    let (small, large) = (of(1024.0), of(4096.0));
+    assert_eq!(small.0, [Some(1), Some(2)], "{:?}", small.1);
+    assert_eq!(large.0, [Some(1), None], "{:?}", large.1);
 }
