@@ -498,9 +498,12 @@ fn of_two_causes_both_are_in_the_first_three() {
         ("MTU 1024", "depth 1", false),
     ];
     let mut wrong = Vec::new();
-    for (first, second, has_head) in pairs {
+    let on_other = [("MTU 1024", "depth 1", false, "bluefield3")];
+    let pairs = pairs.map(|(first, second, has_head)| (first, second, has_head, "connectx7"));
+    for (first, second, has_head, device) in pairs.into_iter().chain(on_other) {
         let (one, other) = (of(first), of(second));
         let case = Case {
+            device,
             known: [&one.known[..], &other.known[..]].concat(),
             hidden: [&one.hidden[..], &other.hidden[..]].concat(),
             asked: Asked {
@@ -515,7 +518,7 @@ fn of_two_causes_both_are_in_the_first_three() {
         };
         let diagnosis = found(&case, 13);
         let told = format!(
-            "{first} and {second}, head {has_head}: {:?}, together {:?}: {:?}",
+            "{first} and {second}, head {has_head}, {device}: {:?}, together {:?}: {:?}",
             diagnosis.verdict,
             diagnosis.explained_together,
             names(&diagnosis)
@@ -668,7 +671,6 @@ fn what_no_program_runs_is_left_out_with_its_bound() {
     for (line, said) in [
         (" Mtu             : 0[B]", "the MTU in bytes"),
         (" Number of qps   : 4000000000", "the number of queue pairs"),
-        (" CQ Moderation   : 0", "the CQ moderation"),
         (" TX depth        : 99999999", "the depth"),
     ] {
         let text = format!(
@@ -761,4 +763,136 @@ fn a_small_gap_without_a_cause_is_normal() {
         let is_small = found.verdict == DiagnosisVerdict::SlightlyLow;
         assert!(!is_small || !found.groups.is_empty(), "{seed}: a cause is spoken of, and none is shown");
     }
+}
+
+/// The rows of a bandwidth test, each with its mean and its peak so many times what they were.
+fn rescaled(text: &str, times: impl Fn(f64) -> (f64, f64)) -> String {
+    let mut changed = String::new();
+    for line in text.lines() {
+        let cells: Vec<f64> = line.split_whitespace().filter_map(|cell| cell.parse().ok()).collect();
+        match cells[..] {
+            [size, count, peak, mean, rate] => {
+                let (of_mean, of_peak) = times(size);
+                let (peak, mean, rate) = (peak * of_peak, mean * of_mean, rate * of_mean);
+                writeln!(changed, " {size} {count} {peak:.2} {mean:.2} {rate:.6}").unwrap();
+            }
+            [..] => writeln!(changed, "{line}").unwrap(),
+        }
+    }
+    changed
+}
+
+/// What a program prints, changed, as it is diagnosed.
+fn of_rows(program: &str, times: impl Fn(f64) -> (f64, f64)) -> Diagnosis {
+    let bench = ToolBench::new(&hidden_system("connectx7", &[]), "client-host").expect("a path");
+    let text = rescaled(&printed(&bench, program, &as_usual(), &mut Noise(5)), times);
+    diagnose(&system("connectx7", &[]), figures(&[("a.log".to_string(), text)]), None)
+        .expect("it is compared")
+}
+
+/// One row far below is named where all others are fine, and of many the furthest comes first.
+#[test]
+fn rows_that_are_off_are_named_whatever_the_verdict() {
+    let payload = |found: &Diagnosis, place: usize| found.points[found.off[place]].run.clone();
+    let one = of_rows("ib_write_bw", |size| if size == 4096.0 { (0.74, 0.74) } else { (1.0, 1.0) });
+    assert_eq!((one.verdict, one.off.len()), (DiagnosisVerdict::Normal, 1), "{:?}", one.off);
+    assert!(payload(&one, 0).contains("of 4 KiB,"), "{}", payload(&one, 0));
+    assert!((one.points[one.off[0]].share - 0.74).abs() < 0.06, "{}", one.points[one.off[0]].share);
+    let many = of_rows("ib_write_bw", |size| match size {
+        65536.0 => (0.3, 0.3),
+        size if size > 65536.0 => (0.6, 0.6),
+        _ => (1.0, 1.0),
+    });
+    assert_eq!((many.verdict, many.off.len()), (DiagnosisVerdict::Low, 8), "{:?}", many.off);
+    assert!(payload(&many, 0).contains("of 64 KiB,"), "{}", payload(&many, 0));
+    assert!(of_rows("ib_write_bw", |_| (1.0, 1.0)).off.is_empty());
+    // Held back as stated, a row is held to what is expected of it as stated.
+    let depth = Asked { runs: vec![depth::<1>], ..as_usual() };
+    let held = found(&Case { asked: depth, ..healthy() }, 7);
+    assert_eq!((held.verdict, held.off.len()), (DiagnosisVerdict::HeldBackAsStated, 0), "{:?}", held.off);
+}
+
+/// Half at every size is counting or timing, which goes before a coincidence of a slow processor and a slow link; half of large
+/// sizes alone is a slow port.
+#[test]
+fn exactly_half_at_every_size_is_told_and_explained_by_what_halves() {
+    let has_shape = |found: &Diagnosis| found.shapes.iter().any(|shape| shape.name == "exactly-half");
+    for program in ["ib_write_bw", "ib_read_bw"] {
+        let half = of_rows(program, |_| (0.5, 0.5));
+        assert!(has_shape(&half), "{program}: {:?}", half.shapes);
+        assert_eq!(rank(&half, Cause::HalfCounted), Some(1), "{program}: {:?}", names(&half));
+        assert_eq!(half.explained_together, None, "{program}: {:?}", names(&half));
+        let other = of_rows(program, |_| (0.45, 0.45));
+        assert!(!has_shape(&other), "{program}: {:?}", other.shapes);
+        assert_eq!(rank(&other, Cause::HalfCounted), None, "{program}: {:?}", names(&other));
+    }
+    let port = found(&of_system("one port of two", Cause::PortRate, &["nic.port_rate=200Gbit/s"]), 7);
+    assert!(!has_shape(&port) && rank(&port, Cause::HalfCounted).is_none(), "{:?}", names(&port));
+    // Twice a latency, of a program whose span its head says.
+    let asked = Asked { latency_times: 2.0, ..as_usual() };
+    let whole = found(&Case { asked, ..healthy() }, 7);
+    assert!(has_shape(&whole), "{:?}", whole.shapes);
+    assert_eq!(rank(&whole, Cause::HalfCounted), Some(1), "{:?}", names(&whole));
+    // Without a head the span is a cause of its own, and says more.
+    let asked = Asked { latency_times: 2.0, has_head: false, ..as_usual() };
+    let first = &found(&Case { asked, ..healthy() }, 7).groups[0].findings[0];
+    assert_eq!(first.cause, Cause::LatencySpan);
+}
+
+/// A best stretch that is over twice the mean is a run that stalled for a part of its time: told, asked for, and evidence, and no
+/// verdict.
+#[test]
+fn a_burst_is_a_shape_and_no_verdict() {
+    let burst = |found: &Diagnosis| found.shapes.iter().find(|shape| shape.name == "burst").cloned();
+    let asks = |found: &Diagnosis| found.questions.iter().any(|one| one.what.contains("stalled the run"));
+    let one = of_rows("ib_write_bw", |size| if size == 65536.0 { (0.45, 1.0) } else { (1.0, 1.0) });
+    let shape = burst(&one).expect("it is told");
+    assert!(shape.what.contains("2.2 times, at 10"), "the peak is what is expected: {}", shape.what);
+    assert_eq!((one.verdict, asks(&one)), (DiagnosisVerdict::Normal, true));
+    let many = of_rows("ib_write_bw", |size| if size >= 65536.0 { (0.35, 0.98) } else { (1.0, 1.0) });
+    assert_eq!((many.verdict, asks(&many)), (DiagnosisVerdict::Low, true));
+    let evidence = many.groups.iter().flat_map(|group| &group.findings);
+    let port = evidence.filter(|finding| finding.cause == Cause::PortRate).flat_map(|one| &one.evidence);
+    assert!(port.clone().any(|said| said.contains("pause frames")), "{:?}", names(&many));
+    assert!(!many.shapes.iter().any(|shape| shape.name == "uneven"), "it is said once: {:?}", many.shapes);
+    let even = of_rows("ib_write_bw", |_| (0.45, 0.85));
+    assert_eq!((burst(&even), asks(&even)), (None, false));
+}
+
+/// perftest has no moderation of 0: a head that says so states none.
+#[test]
+fn a_moderation_of_0_is_none() {
+    let bench = ToolBench::new(&hidden_system("connectx7", &[]), "client-host").expect("a path");
+    let text = printed(&bench, "ib_write_bw", &as_usual(), &mut Noise(5));
+    let none = text.replace("CQ Moderation   : 100", "CQ Moderation   : 0");
+    let of = |text: String| {
+        let known = system("connectx7", &[]);
+        diagnose(&known, figures(&[("a.log".to_string(), text)]), None).expect("it is compared")
+    };
+    let (stated, none) = (of(text), of(none));
+    assert_eq!((none.points.len(), none.verdict), (stated.points.len(), DiagnosisVerdict::Normal));
+    assert!((none.median_share - stated.median_share).abs() < 1e-9);
+}
+
+/// A log that no model made, without its head: one request at a time takes 2 us and the time of its bytes at what packets of
+/// 1024 B leave of the port. Its small rows tell the depth, and its large ones the packets, which explain little of the whole gap
+/// and most of what the depth leaves. Of an MTU of 4096 B no small packets are named.
+#[test]
+fn one_request_at_a_time_in_small_packets_is_both() {
+    let known = system("connectx7", &[]);
+    let of = |mtu: f64| {
+        let bits = 400e9 * mtu / (mtu + known.network.packet_header.get() as f64);
+        let mut text = String::new();
+        for power in 1..=23 {
+            let size = f64::from(1u32 << power);
+            let rate = 1.0 / (2e-6 + size * 8.0 / bits);
+            let mib = size * rate / 1_048_576.0;
+            writeln!(text, " {size} 5000 {mib:.2} {mib:.2} {:.6}", rate / 1e6).unwrap();
+        }
+        let found = diagnose(&known, figures(&[("a.log".to_string(), text)]), None).expect("it is compared");
+        ([Cause::TxDepth, Cause::PathMtu].map(|cause| rank(&found, cause)), names(&found))
+    };
+    let (small, large) = (of(1024.0), of(4096.0));
+    assert_eq!(small.0, [Some(1), Some(2)], "{:?}", small.1);
+    assert_eq!(large.0, [Some(1), None], "{:?}", large.1);
 }

@@ -107,6 +107,7 @@ impl Run {
             writeln!(text, " {:<10} {iterations:<10}       0.00               {bandwidth:.6}", row.size)
                 .unwrap();
         }
+        writeln!(text, "{}", "-".repeat(87)).unwrap();
         text
     }
 }

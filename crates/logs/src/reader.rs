@@ -34,6 +34,8 @@ pub enum RemarkKind {
     Failure,
     /// The line is known, and a figure on it cannot be typed without guessing.
     Withheld,
+    /// The line has figures, and the table that it stands in ends behind it before its run did.
+    Unended,
 }
 
 impl RemarkKind {
@@ -43,6 +45,7 @@ impl RemarkKind {
             RemarkKind::Unknown => "unknown",
             RemarkKind::Failure => "failure",
             RemarkKind::Withheld => "withheld",
+            RemarkKind::Unended => "unended",
         }
     }
 }
@@ -67,7 +70,7 @@ pub struct LogRemark {
 pub struct LineAccount {
     /// Those that gave a figure.
     pub measured: u64,
-    /// Heads, conditions and remarks of a known tool.
+    /// Heads, conditions and remarks of a known tool, and rows all of whose figures are withheld.
     pub known: u64,
     /// Those with nothing on them but rulers.
     pub blank: u64,
@@ -113,6 +116,8 @@ pub(crate) struct Sink {
     items: VecDeque<LogItem>,
     /// The place of the first item that waits, since what follows may show that it is none of its head's.
     held: Option<usize>,
+    /// Tables of which nothing says whether their runs ended.
+    open_tables: u64,
 }
 
 impl Sink {
@@ -140,6 +145,16 @@ impl Sink {
             *held = held.checked_sub(1)?;
         }
         self.items.pop_front()
+    }
+
+    /// A table is over, and nothing says whether its run is.
+    pub(crate) fn open_table(&mut self) {
+        self.open_tables += 1;
+    }
+
+    /// Whether what was put from a place on has a figure.
+    fn has_figure_from(&self, place: usize) -> bool {
+        self.items.iter().skip(place).any(|item| matches!(item, LogItem::Measurement(_)))
     }
 
     pub(crate) fn measurement(&mut self, measurement: LogMeasurement) {
@@ -225,6 +240,12 @@ impl<R: BufRead> LogReader<R> {
     /// What became of the lines that were read so far.
     pub fn account(&self) -> LineAccount {
         self.account
+    }
+
+    /// How many tables there were so far of which nothing says whether they are whole: rows of a sweep may be missing behind
+    /// them.
+    pub fn open_tables(&self) -> u64 {
+        self.sink.open_tables
     }
 
     /// Reads a line, without its end; `None` at the end of the log. What is beyond the longest line is dropped and
@@ -389,8 +410,14 @@ impl<R: BufRead> LogReader<R> {
                 self.account.blank += 1;
                 return Offered::Taken;
             }
+            let before = self.sink.items.len();
             match self.ask(&LogLine { number, text: body, is_cut: self.is_cut }) {
                 Taken::No => {}
+                // All of its figures were withheld, and reported.
+                Taken::Measured if !self.sink.has_figure_from(before) => {
+                    self.account.known += 1;
+                    return Offered::Taken;
+                }
                 Taken::Known => {
                     self.account.known += 1;
                     return Offered::Taken;

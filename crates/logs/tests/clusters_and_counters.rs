@@ -85,6 +85,22 @@ fn collectives_of_gpus_have_two_bandwidths_and_two_places() {
     assert_eq!(times[0].conditions.more["reduction"], LogDetail::Text("sum".into()));
 }
 
+/// What reduces nothing prints no `redop` in earlier versions, and where it has no root none of that either.
+#[test]
+fn blank_columns_of_an_all_to_all_are_left_out() {
+    for (cells, root) in [("float              -1", Some("-1")), ("float                ", None)] {
+        let log = NCCL.replace("float     sum      -1", cells);
+        let found = read(&log).whole();
+        let own: Vec<f64> = found.of("latency_ns_mean").into_iter().map(|(_, value)| value).collect();
+        assert_eq!(own, [35_980.0, 35_260.0], "{root:?}");
+        let conditions = &found.figures[0].conditions;
+        assert!(!conditions.more.contains_key("reduction"), "{root:?}: {:?}", conditions.more);
+        assert_eq!(conditions.payload, Some(Bytes::new(1 << 20)));
+    }
+    let short = NCCL.replace("float     sum      -1    35.98", "float");
+    assert_eq!(read(&short).remarked(RemarkKind::Unknown), [9]);
+}
+
 #[test]
 fn counters_are_readings_with_their_names() {
     let found = read(COUNTERS).whole();

@@ -844,3 +844,50 @@ fn a_row_that_is_cut_off_gives_no_figure() {
         counters.figures.iter().map(|figure| figure.cautions.has(LogCaution::UnendedLine)).collect();
     assert_eq!(cautions, [false, true]);
 }
+
+/// perftest draws a line of dashes above a table and one below it, so that a sweep that was killed shows: by the end of the
+/// log, a command, a title, or the one line of the run that follows it.
+#[test]
+fn a_table_without_its_last_line_is_told() {
+    let rows = " 2 5000 9.50 9.40 4.928307\n 4 5000 19.00 18.80 4.928307\n";
+    let sweep =
+        head("RDMA_Write BW Test", " TX depth        : 128\n CQ Moderation   : 100\n") + RULER + MIB + rows;
+    let of = |log: &str| {
+        let found = read(log);
+        (found.remarked(RemarkKind::Unended), found.open_tables)
+    };
+    let last = sweep.lines().count() as u64;
+    assert_eq!(of(&sweep), (vec![last], 0));
+    assert_eq!(of(&format!("{sweep} 8 5000 38.00 37.60 4.9")), (vec![last], 0), "the last row is cut, too");
+    assert_eq!(of(&format!("{sweep}{RULER}")), (vec![], 0));
+    let failed = read(&format!("{sweep} Completion with error at client\n"));
+    assert_eq!((failed.remarked(RemarkKind::Unended), failed.account.failed), (vec![last], 1));
+    // The line of dashes is the one above the next run's title.
+    assert_eq!(of(&format!("{sweep}{sweep}{RULER}")), (vec![last], 0));
+    assert_eq!(of(&format!("{sweep}{RULER}{sweep}{RULER}")), (vec![], 0));
+    assert_eq!(of(&format!("{sweep}$ ib_write_bw -a host\n{sweep}{RULER}")), (vec![last], 0));
+    // One size again and again is interrupted by whoever has seen enough.
+    let endless = sweep.replace(" 4 5000", " 2 5000").replace("19.00 18.80", "9.50 9.40");
+    assert_eq!(of(&endless), (vec![], 0));
+}
+
+/// Of a part that somebody took of a log nothing says whether the run ended.
+#[test]
+fn a_part_of_a_log_may_be_whole_or_not() {
+    let rows = " 2 5000 9.50 9.40 4.928307\n 65536 5000 9500.00 9400.00 0.150400\n";
+    for part in [rows.to_string(), MIB.to_string() + rows] {
+        let found = read(&part);
+        assert_eq!((found.remarked(RemarkKind::Unended), found.open_tables), (vec![], 1), "{part}");
+    }
+    let closed = read(&(MIB.to_string() + rows + RULER));
+    assert_eq!((closed.remarked(RemarkKind::Unended), closed.open_tables), (vec![], 0));
+}
+
+/// A row of numbers that no quantity can be has no figure, and is not counted as one that has.
+#[test]
+fn a_row_whose_figures_are_all_withheld_has_none() {
+    let huge = "99999999999999.99";
+    let found = read(&format!("{MIB} 65536 5000 {huge} {huge} 99999999999999.999999\n"));
+    assert_eq!((found.figures.len(), found.account.measured, found.account.known), (0, 0, 2));
+    assert_eq!(found.remarked(RemarkKind::Withheld), [2, 2, 2]);
+}

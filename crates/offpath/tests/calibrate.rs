@@ -662,6 +662,23 @@ fn where_programs_connect_moves_nothing() {
     assert_eq!(wide_answer(&pasted), plain);
 }
 
+/// What perftest refuses is refused with its option, its value and its bound.
+#[test]
+fn what_perftest_refuses_is_refused() {
+    for (options, said) in [
+        (["-s", "0"], "`--size 0` of `ib_write_bw`: perftest takes 1 B"),
+        (["-I", "100000"], "'100000' for '--inline-size <INLINE_SIZE>': perftest takes 0 B to 1 KiB"),
+        (["-q", "20000"], "'20000' for '--qps <QPS>': it has to be a whole number from 1 to 16384"),
+        (["-t", "15001"], "'15001' for '--tx-depth <TX_DEPTH>': it has to be a whole number from 1 to 15000"),
+        (["-Q", "1025"], "'1025' for '--cq-mod <CQ_MOD>': it has to be a whole number from 1 to 1024"),
+        (["-n", "4"], "'4' for '--iters <ITERS>': it has to be a whole number from 5 to 4294967296"),
+    ] {
+        let found = offpath(&[&["path", "connectx7", "--as", "ib_write_bw"], &options[..]].concat());
+        assert_eq!(found.code, 2, "{options:?}: {}", found.stderr);
+        assert!(self::said(&found).contains(said), "{options:?}: {}", found.stderr);
+    }
+}
+
 /// Points that ask for more than the search allows make no number measured: the card has it as a guess, and the screen says that
 /// a roofline does better.
 #[test]

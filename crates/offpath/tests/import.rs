@@ -245,7 +245,8 @@ fn a_run_that_failed_is_not_passed() {
     let (code, _, failed) = of(&[&log("write_bw.log")]);
     assert_eq!((code, failed.len()), (0, 0));
     let (code, text, failed) = of(&[&cut]);
-    assert_eq!((code, &failed[..]), (1, &[cut.clone()][..]));
+    // What the tool says, and that its table ends without its last line.
+    assert_eq!((code, &failed[..]), (1, &[cut.clone(), cut.clone()][..]));
     assert!(text.contains("FAILED: ") && text.contains("Completion with error"), "{text}");
     let (code, text, failed) = of(&[&log("write_bw.log"), &empty]);
     assert_eq!((code, &failed[..]), (1, &[empty.clone()][..]));
@@ -345,4 +346,44 @@ fn a_machine_is_ranked_among_others() {
     }
     let text = wide_answer(&["import", &summary, "--rank", "big"]);
     assert!(text.contains("big: 3 kinds of work of stress-ng, among 3 machines"), "{text}");
+}
+
+/// A reader that has seen enough ends the program, whatever is still to be read.
+#[cfg(unix)]
+#[test]
+fn rows_end_when_nobody_reads_them() {
+    use std::io::{BufRead, BufReader, Write};
+    use std::process::{Command, Stdio};
+    let mut running = Command::new(env!("CARGO_BIN_EXE_offpath"));
+    let running = running.args(["import", "-", "--format", "csv"]).stdin(Stdio::piped());
+    let mut running = running.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    let mut log = running.stdin.take().expect("it was asked for");
+    let row = " 65536      1000             92.31              92.30             0.176048\n".repeat(100);
+    // Its first rows, and then nobody reads; the log goes on until nobody reads that either.
+    let mut rows = BufReader::new(running.stdout.take().expect("it was asked for"));
+    let writer = std::thread::spawn(move || {
+        (0..1_000_000).take_while(|_| log.write_all(row.as_bytes()).is_ok()).count()
+    });
+    let mut first = String::new();
+    rows.read_line(&mut first).expect("a header");
+    assert!(first.starts_with("file,line"), "{first}");
+    drop(rows);
+    let ended = running.wait_with_output().expect("it ends");
+    assert_eq!((ended.status.code(), ended.stderr.len()), (Some(0), 0), "{ended:?}");
+    assert!(writer.join().expect("it writes") < 100_000, "it is not read to its end");
+}
+
+/// What became of the lines, and whether there is a figure, are one truth.
+#[test]
+fn a_row_whose_figures_are_withheld_is_no_line_with_figures() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = folder.path().join("huge.log");
+    let row = " 65536 5000 99999999999999.99 99999999999999.99 99999999999999.999999\n";
+    let head = " #bytes     #iterations    BW peak[MiB/sec]    BW average[MiB/sec]   MsgRate[Mpps]\n";
+    fs::write(&log, format!("{head}{row}{row}")).expect("a log");
+    let found = offpath(&["import", &log.display().to_string()]);
+    assert_eq!(found.code, 1, "{}", found.stderr);
+    let text = found.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("3 lines, 0 with figures, 3 known without"), "{text}");
+    assert!(text.contains("No line has a figure"), "{text}");
 }

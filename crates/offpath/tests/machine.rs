@@ -227,3 +227,74 @@ fn low_rows_have_a_cause_and_an_exit_code() {
         assert!(found["nothing_comparable"]["measure"].is_string(), "{found}");
     }
 }
+
+/// A sweep that was killed has rows that are fine, and passes no acceptance test; of a part of a log nobody knows whether it is
+/// whole, and it is used.
+#[test]
+fn a_sweep_that_died_is_not_accepted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let tool = json(&["path", "connectx7", "--as", "ib_write_bw"]);
+    let rows: String = tool["rows"].as_array().expect("a list")[..12]
+        .iter()
+        .map(|row| {
+            let of = |key: &str| row[key].as_f64().expect("a number");
+            let (size, rate) = (of("payload_bytes"), of("operations_per_s_mean"));
+            let mib = size * rate / 1_048_576.0;
+            format!(" {size} 5000 {mib:.2} {mib:.2} {:.6}\n", rate / 1e6)
+        })
+        .collect();
+    let ruler = "-".repeat(87);
+    let head = format!(
+        "{ruler}\n                    RDMA_Write BW Test\n Connection type : RC\t\tUsing SRQ      : OFF\n TX depth        : 128\n{ruler}\n \
+         #bytes     #iterations    BW peak[MiB/sec]    BW average[MiB/sec]   MsgRate[Mpps]\n"
+    );
+    let of = |name: &str, log: String| {
+        let file = folder.path().join(name);
+        fs::write(&file, log).expect("a log");
+        let asked = ["diagnose", &file.display().to_string(), "--device", "connectx7", "--expect", "0.8"];
+        let found = offpath(&[&asked[..], &["--format", "json"]].concat());
+        let answer: serde_json::Value = serde_json::from_str(&found.stdout).expect("it is JSON");
+        check(&answer, &schema("diagnose.json"), name);
+        assert_eq!(answer["reaching_rows"], 12, "{name}: {answer}");
+        (found.code, answer, offpath(&asked).stdout.split_whitespace().collect::<Vec<_>>().join(" "))
+    };
+    let (code, answer, text) = of("whole.log", format!("{head}{rows}{ruler}\n"));
+    assert_eq!((code, &answer["verdict"]), (0, &"normal".into()), "{text}");
+    assert!(!text.contains("nobody knows"), "{text}");
+    for (name, log, failed) in [
+        ("killed.log", format!("{head}{rows}"), 1),
+        ("failed.log", format!("{head}{rows} Completion with error at client\n"), 2),
+    ] {
+        let (code, answer, text) = of(name, log);
+        assert_eq!((code, &answer["verdict"]), (1, &"incomplete".into()), "{name}: {text}");
+        assert_eq!(answer["failed"].as_array().map(Vec::len), Some(failed), "{name}: {answer}");
+        assert!(text.contains("no line of dashes ends the table below this row"), "{name}: {text}");
+    }
+    let (code, answer, text) = of("part.log", rows);
+    assert_eq!((code, &answer["verdict"]), (0, &"normal".into()), "{text}");
+    assert!(text.contains("whether the run ended, and rows are missing, nobody knows"), "{text}");
+}
+
+/// A row that is off is named beside a verdict of all others.
+#[test]
+fn a_row_that_is_off_is_named_beside_a_normal_verdict() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = folder.path().join("one.log");
+    let tool = json(&["path", "connectx7", "--as", "ib_write_bw"]);
+    let mut text =
+        " #bytes     #iterations    BW peak[MiB/sec]    BW average[MiB/sec]   MsgRate[Mpps]\n".to_string();
+    for row in tool["rows"].as_array().expect("a list") {
+        let of = |key: &str| row[key].as_f64().expect("a number");
+        let size = of("payload_bytes");
+        let rate = of("operations_per_s_mean") * if size == 4096.0 { 0.74 } else { 1.0 };
+        let mib = size * rate / 1_048_576.0;
+        text += &format!(" {size} 5000 {mib:.2} {mib:.2} {:.6}\n", rate / 1e6);
+    }
+    fs::write(&log, text).expect("a log");
+    let log = log.display().to_string();
+    let found = json(&["diagnose", &log, "--device", "connectx7"]);
+    assert_eq!((&found["verdict"], &found["off_rows"]), (&"normal".into(), &1.into()), "{found}");
+    assert_eq!(found["worst_rows"][0]["line"], 13, "{}", found["worst_rows"]);
+    let text = wide_answer(&["diagnose", &log, "--device", "connectx7"]);
+    assert!(text.contains("one.log:13 74%"), "{text}");
+}

@@ -258,6 +258,11 @@ impl Screen {
         emit(&self.prose(text))
     }
 
+    /// Prints a part of an answer that goes on, its sentences wrapped; whether anybody still reads.
+    pub fn emit_part(&self, text: &str) -> Result<bool, Failure> {
+        emit_part(&self.prose(text))
+    }
+
     /// A table with a line for each of `rows`. Words stay whole, so that no number becomes another; where
     /// the screen is too narrow for that, each row is a paragraph.
     pub fn table(&self, header: &[&str], rows: Vec<Vec<TableCell>>) -> String {
@@ -402,14 +407,20 @@ impl Formatter for Rounded {
 
 /// Writes to stdout. A reader that closes its end early, as `head` does, is not an error.
 pub fn emit(text: &str) -> Result<(), Failure> {
+    emit_part(text).map(|_| ())
+}
+
+/// The same of an answer that goes on; whether anybody still reads.
+fn emit_part(text: &str) -> Result<bool, Failure> {
     let text = text.replace(AS_IT_STANDS, "");
     let mut out = stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::unwritten(
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Failure::unwritten(
             format!("cannot write the answer: {error}"),
             "check where the output goes",
         )),
-        _ => Ok(()),
     }
 }
 

@@ -19,6 +19,9 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+/// Rows that are named of those that are off.
+const MOST_WORST: usize = 5;
+
 /// Logs, and what they were taken on.
 #[derive(Clone, Debug, Default)]
 pub struct DiagnoseRequest {
@@ -65,6 +68,10 @@ pub struct DiagnoseAnswer {
     pub least_share: Option<f64>,
     /// Rows that reach that share; null where none is asked for.
     pub reaching_rows: Option<u64>,
+    /// Rows that are off by more than a tenth from what is expected of them as stated, whatever the verdict is of all.
+    pub off_rows: u64,
+    /// Those of them that are off furthest, five at most, the furthest first.
+    pub worst_rows: Vec<DiagnosedPointAnswer>,
     /// Numbers of the profile that are guesses, of all that the system has: what is expected rests on them too.
     pub guessed_numbers: u64,
     /// All numbers of the system.
@@ -87,8 +94,8 @@ pub struct DiagnoseAnswer {
     pub skipped: Vec<SkippedAnswer>,
     /// What the collection finds odd of the machine, whatever the rows look like: the profile may have it too.
     pub oddities: Vec<String>,
-    /// Runs of which the tool says that they failed, and logs without a figure, one a log: nothing is said of what they were to
-    /// measure.
+    /// Runs of which the tool says that they failed, runs whose table ends without its last line, and logs without a figure, each
+    /// once a log: nothing is said of what they were to measure.
     pub failed: Vec<UnreadLinesAnswer>,
     /// Other lines that give no figure and are none that a known tool prints beside them; `offpath import` names each.
     pub unread_lines: u64,
@@ -239,22 +246,34 @@ pub fn diagnose(request: &DiagnoseRequest) -> Result<DiagnoseAnswer, Failure> {
     };
     let mut figures = LoggedFigures::new(&path);
     let mut lines: Vec<UnreadLinesAnswer> = Vec::new();
-    let (mut failed, mut unread_lines): (Vec<UnreadLinesAnswer>, u64) = (Vec::new(), 0);
+    let (mut failed, mut unread_lines): (Vec<(RemarkKind, UnreadLinesAnswer)>, u64) = (Vec::new(), 0);
     let files = import_each(&ImportRequest { logs: request.logs.clone() }, |file, item| {
         if let LogItem::Remark(remark) = &item {
-            match (remark.kind, failed.iter_mut().find(|known| known.file == file)) {
-                (RemarkKind::Failure, Some(known)) => known.count += remark.lines,
-                (RemarkKind::Failure, None) => failed.push(UnreadLinesAnswer {
-                    file: file.to_string(),
-                    line: remark.line,
-                    count: remark.lines,
-                    why: format!("{}: `{}`", remark.why, remark.text),
-                }),
-                (RemarkKind::Unknown | RemarkKind::Withheld, _) => unread_lines += remark.lines,
+            match remark.kind {
+                RemarkKind::Failure | RemarkKind::Unended => {
+                    let is_known = |one: &&mut (RemarkKind, UnreadLinesAnswer)| {
+                        one.0 == remark.kind && one.1.file == file
+                    };
+                    match failed.iter_mut().find(is_known) {
+                        Some((_, known)) => known.count += remark.lines,
+                        None => failed.push((
+                            remark.kind,
+                            UnreadLinesAnswer {
+                                file: file.to_string(),
+                                line: remark.line,
+                                count: remark.lines,
+                                why: format!("{}: `{}`", remark.why, remark.text),
+                            },
+                        )),
+                    }
+                }
+                RemarkKind::Unknown | RemarkKind::Withheld => unread_lines += remark.lines,
             }
         }
         match item {
             LogItem::Measurement(measurement) => figures.add(file, &measurement),
+            // Its line has figures.
+            LogItem::Remark(remark) if remark.kind == RemarkKind::Unended => {}
             LogItem::Remark(remark) => match lines.iter_mut().find(|known| known.why == remark.why) {
                 Some(known) => known.count += remark.lines,
                 None => lines.push(UnreadLinesAnswer {
@@ -267,7 +286,16 @@ pub fn diagnose(request: &DiagnoseRequest) -> Result<DiagnoseAnswer, Failure> {
         }
         Ok(())
     })?;
+    let mut failed: Vec<UnreadLinesAnswer> = failed.into_iter().map(|(_, failed)| failed).collect();
+    let mut open = Vec::new();
     for file in files {
+        if file.open_tables > 0 {
+            open.push(format!(
+                "{}: no line of dashes says where {} begins and ends: whether the run ended, and rows are missing, nobody knows",
+                file.file,
+                if file.open_tables == 1 { "its table" } else { "a table" }
+            ));
+        }
         if file.measured_lines == 0 && !failed.iter().any(|known| known.file == file.file) {
             let why = "it has no line that gives a figure".to_string();
             failed.push(UnreadLinesAnswer { file: file.file, line: 1, count: file.lines, why });
@@ -288,7 +316,7 @@ pub fn diagnose(request: &DiagnoseRequest) -> Result<DiagnoseAnswer, Failure> {
         Failure::input(error.to_string(), format!("`offpath path {}` lists paths", request.device))
     })?;
     let mut answer = DiagnoseAnswer::of(&system, path, found, request.least_share);
-    answer.assumed.extend(unread);
+    answer.assumed.extend(unread.into_iter().chain(open));
     if options.testbed != request.system.testbed {
         answer.assumed.push(format!(
             "both machines have this card, as in the testbed `{}`; where the other has another, name its testbed by `--testbed`",
@@ -342,6 +370,13 @@ impl DiagnoseAnswer {
             median_share: Some(found.median_share).filter(|share| share.is_finite()),
             least_share,
             reaching_rows: reaching,
+            off_rows: found.off.len() as u64,
+            worst_rows: found
+                .off
+                .iter()
+                .take(MOST_WORST)
+                .map(|place| DiagnosedPointAnswer::of(&found.points[*place]))
+                .collect(),
             guessed_numbers: guessed,
             numbers: system.numbers.len() as u64,
             points: found.points.iter().map(DiagnosedPointAnswer::of).collect(),
@@ -359,7 +394,7 @@ impl DiagnoseAnswer {
         }
     }
 
-    /// Whether every row reaches the share that is asked for and no run failed; without a share, whether any could be compared.
+    /// Whether every row reaches the share that is asked for, no run failed and each ended; without a share, whether any could be compared.
     pub fn is_met(&self) -> bool {
         match self.reaching_rows {
             Some(reaching) => {

@@ -43,6 +43,7 @@ impl DiagnoseAnswer {
     pub fn text(&self, screen: &Screen) -> String {
         let mut text = screen.heading(&format!("{} on {}: {}", self.path, self.system.device, self.verdict));
         text += &self.verdict_text();
+        text += &self.off_text();
         text.extend(self.unlike_ends.iter().map(|said| format!("{said}\n")));
         for failed in self.failed.iter().filter(|_| !self.points.is_empty()) {
             let lines = counted(failed.count, "line");
@@ -125,6 +126,25 @@ impl DiagnoseAnswer {
             text += "The logs have no line that gives a figure.\n";
         }
         text + &format!("To compare: {}.\n", nothing.measure)
+    }
+
+    /// The rows that are off furthest, whatever the verdict is of all.
+    fn off_text(&self) -> String {
+        if self.worst_rows.is_empty() {
+            return String::new();
+        }
+        let row = |point: &DiagnosedPointAnswer| {
+            format!("{}:{} {:.0}%", point.file, point.line, point.share_as_stated * 100.0)
+        };
+        let worst: Vec<String> = self.worst_rows.iter().map(row).collect();
+        let more = self.off_rows - worst.len() as u64;
+        let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+        format!(
+            "Off by more than a tenth of what is expected as stated: {} of {}: {}{more}.\n",
+            self.off_rows,
+            counted(self.points.len() as u64, "row"),
+            worst.join(", ")
+        )
     }
 
     fn shares(&self) -> Vec<f64> {

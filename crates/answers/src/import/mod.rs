@@ -54,7 +54,7 @@ pub struct ImportedFileAnswer {
     pub lines: u64,
     /// Lines that gave figures.
     pub measured_lines: u64,
-    /// Heads, conditions and remarks of a known tool.
+    /// Heads, conditions and remarks of a known tool, and rows all of whose figures are withheld.
     pub known_lines: u64,
     /// Lines with nothing on them but rulers.
     pub blank_lines: u64,
@@ -62,6 +62,8 @@ pub struct ImportedFileAnswer {
     pub failed_lines: u64,
     /// Lines that no known tool prints.
     pub unknown_lines: u64,
+    /// Tables of perftest of which nothing says whether they are whole, since no line of dashes is above or below them.
+    pub open_tables: u64,
 }
 
 /// One figure, and what it was taken under. What the log does not say is null.
@@ -164,8 +166,8 @@ pub struct ImportRemarkAnswer {
     /// How many lines it is about, from that one on.
     pub lines: u64,
     /// `unknown`: no known tool prints the line; `failure`: the tool failed and says so; `withheld`: a figure on the line
-    /// cannot be typed without guessing.
-    #[cfg_attr(test, schemars(extend("enum" = ["unknown", "failure", "withheld"])))]
+    /// cannot be typed without guessing; `unended`: the table of the line ends behind it before its run did.
+    #[cfg_attr(test, schemars(extend("enum" = ["unknown", "failure", "withheld", "unended"])))]
     pub kind: &'static str,
     /// The start of the line.
     pub text: String,
@@ -241,7 +243,7 @@ pub(crate) fn import_from(
     for item in reader.by_ref() {
         each(file, item.map_err(|error| unreadable(file, &error))?)?;
     }
-    Ok(ImportedFileAnswer::of(file.to_string(), reader.account()))
+    Ok(ImportedFileAnswer::of(file.to_string(), reader.account(), reader.open_tables()))
 }
 
 /// Refuses what is no file, without opening what can be read once.
@@ -275,7 +277,7 @@ fn unreadable(file: &str, error: &std::io::Error) -> Failure {
 }
 
 impl ImportedFileAnswer {
-    fn of(file: String, account: LineAccount) -> ImportedFileAnswer {
+    fn of(file: String, account: LineAccount, open_tables: u64) -> ImportedFileAnswer {
         ImportedFileAnswer {
             file,
             lines: account.lines(),
@@ -284,6 +286,7 @@ impl ImportedFileAnswer {
             blank_lines: account.blank,
             failed_lines: account.failed,
             unknown_lines: account.unknown,
+            open_tables,
         }
     }
 }

@@ -1,11 +1,12 @@
 //! Causes of figures that are not what they should be: what each changes in a system, a run, or what is printed.
 
-use super::points::UNITS;
+use super::points::{Series, SeriesPlace, UNITS};
 use crate::run::{RunKind, RunLength, ToolRun};
 use offpath_logs::TrafficDirections;
 use offpath_profile::System;
 use offpath_quantity::{BitRate, Bytes, Time};
 use offpath_route::Router;
+use std::collections::BTreeSet;
 
 /// A cause that the model can put a number to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,6 +39,8 @@ pub enum Cause {
     FewIterations,
     /// Of traffic in both directions one was counted.
     OneDirectionCounted,
+    /// Half of what went was counted, or it was timed by a clock at twice its rate.
+    HalfCounted,
     /// The figure is in another unit.
     Unit,
     /// The latency is of another span: a whole round trip for a half, or the reverse.
@@ -46,7 +49,7 @@ pub enum Cause {
 
 impl Cause {
     /// Every cause.
-    pub const ALL: [Cause; 16] = [
+    pub const ALL: [Cause; 17] = [
         Cause::PcieLink,
         Cause::PcieLatency,
         Cause::MaxReadRequest,
@@ -61,6 +64,7 @@ impl Cause {
         Cause::OtherEndpoint,
         Cause::FewIterations,
         Cause::OneDirectionCounted,
+        Cause::HalfCounted,
         Cause::Unit,
         Cause::LatencySpan,
     ];
@@ -82,6 +86,7 @@ impl Cause {
             Cause::OtherEndpoint => "other-endpoint",
             Cause::FewIterations => "few-iterations",
             Cause::OneDirectionCounted => "one-direction-counted",
+            Cause::HalfCounted => "half-counted",
             Cause::Unit => "unit",
             Cause::LatencySpan => "latency-span",
         }
@@ -114,6 +119,10 @@ impl Cause {
             Cause::OtherEndpoint => "the other end is another endpoint of the card than was meant",
             Cause::FewIterations => "the run has few iterations, so that warm-up and end count",
             Cause::OneDirectionCounted => "of traffic in both directions one is counted",
+            Cause::HalfCounted => {
+                "every size is at half: one of two ports or functions is counted, one of both directions, a latency is a whole round \
+                 trip, or the tool's clock has twice the rate that it is taken for"
+            }
             Cause::Unit => "the bandwidth is in another unit than its label says",
             Cause::LatencySpan => {
                 "the latency is a whole round trip where half of one is meant, or the reverse"
@@ -148,6 +157,10 @@ impl Cause {
             }
             Cause::FewIterations => "the same run with `-D 10`",
             Cause::OneDirectionCounted => "the same run without `-b`",
+            Cause::HalfCounted => {
+                "`ethtool -S` of each port and function twice: the difference of bytes beside the log's; the same run by `-D 10`, and \
+                 perftest's `Conflicting CPU frequency values`"
+            }
             Cause::Unit => "size times message rate of the same row: it is the bandwidth in its true unit",
             Cause::LatencySpan => "the tool's own definition: perftest halves SEND and WRITE and not READ",
         }
@@ -198,6 +211,8 @@ pub enum CauseChange {
     Unit(f64),
     /// Traffic goes both ways, and what is printed is of one. Messages are counted, so bandwidth and rate are halved alike.
     OneDirection,
+    /// What is printed of these series is half of what went, and twice the latency.
+    HalfCounted(BTreeSet<SeriesPlace>),
     /// What is printed of a latency is so many times what it is.
     Latency(f64),
 }
@@ -364,4 +379,14 @@ pub(super) fn variants(
     add(Cause::LatencySpan, "a round trip".to_string(), CauseChange::Latency(2.0));
     add(Cause::LatencySpan, "half of the span".to_string(), CauseChange::Latency(0.5));
     all
+}
+
+/// That half is counted, where series are at half at every size.
+pub(super) fn half<'s>(series: impl Iterator<Item = &'s Series>) -> Option<CauseDegree> {
+    let places: BTreeSet<SeriesPlace> = series.map(Series::place).collect();
+    (!places.is_empty()).then(|| CauseDegree {
+        cause: Cause::HalfCounted,
+        degree: "half".to_string(),
+        change: CauseChange::HalfCounted(places),
+    })
 }

@@ -24,7 +24,7 @@ use offpath_profile::System;
 use offpath_route::Router;
 use rank::{Fit, of_plateau};
 use resolve::{assumptions, resolve};
-use rows::{Row, bound_by, chosen, is_off, is_systematic, scatter};
+use rows::{Row, bound_by, chosen, halves, is_off, is_systematic, off_rows, scatter};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -123,6 +123,9 @@ pub struct Diagnosis {
     pub points: Vec<DiagnosedPoint>,
     /// The median share of the expected performance.
     pub median_share: f64,
+    /// Places in `points` of the rows that are off by more than a gap from what is expected of them as stated, the furthest
+    /// first. Whatever the verdict is of all, each of these is something.
+    pub off: Vec<usize>,
     /// What the rows look like by themselves.
     pub shapes: Vec<RowShape>,
     /// Causes, the ones that explain most first.
@@ -225,13 +228,20 @@ pub fn diagnose(
             bound_by: bound_by(&expected).to_string(),
         });
     }
-    let shapes = shape::shapes(&all, system);
+    let mut shapes = shape::shapes(&all, system);
+    let halves = halves(&kept);
+    shapes.extend(halves.iter().map(|half| half.shape()));
+    let bursts = shape::bursts(&kept);
+    // A burst says what an uneven run does, and more.
+    shapes.retain(|shape| shape.name != "uneven" || !bursts.iter().any(|burst| burst.touches(shape)));
+    shapes.extend(bursts);
     let mut shares: Vec<f64> = points.iter().map(|point| point.share).collect();
     shares.sort_by(f64::total_cmp);
     let mut diagnosis = Diagnosis {
         verdict: DiagnosisVerdict::Nothing,
         points,
         median_share: shares.get(shares.len() / 2).copied().unwrap_or(f64::NAN),
+        off: off_rows(&kept),
         shapes,
         groups: Vec::new(),
         explained_together: None,
@@ -253,6 +263,7 @@ pub fn diagnose(
     let is_high = is_off(&of_reference, -1.0);
     if !is_low && !is_high && !is_systematic(&of_reference) {
         diagnosis.verdict = DiagnosisVerdict::Normal;
+        diagnosis.questions.extend(shape::stalled(&diagnosis));
         return Ok(diagnosis);
     }
     let is_as_stated = !is_off(&of_stated, 1.0) && !is_off(&of_stated, -1.0);
@@ -266,6 +277,7 @@ pub fn diagnose(
         (_, false, false) => DiagnosisVerdict::SlightlyLow,
     };
     variants.extend(of_plateau(&of_reference, system, path));
+    variants.extend(cause::half(halves.iter().map(|half| half.series)));
     bench_of.resize_with(variants.len(), || None);
     let fit = Fit { rows: chosen(&of_reference), all: &of_reference, system, path };
     let left = fit.rank(&variants, &mut bench_of, machine, &mut diagnosis)?;
@@ -276,6 +288,7 @@ pub fn diagnose(
         diagnosis.verdict = DiagnosisVerdict::Normal;
         diagnosis.groups.clear();
         diagnosis.explained_together = None;
+        diagnosis.questions.extend(shape::stalled(&diagnosis));
         return Ok(diagnosis);
     }
     let stalls = shape::Stalls::of(of_reference.iter().filter_map(|(row, gap)| {

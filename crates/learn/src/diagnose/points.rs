@@ -67,6 +67,12 @@ impl LoggedFigures {
 
     /// A figure of a file, as that is named.
     pub fn add(&mut self, file: &str, measurement: &LogMeasurement) {
+        // perftest has a moderation from 1 on: 0 says that none was looked up.
+        if measurement.conditions.cq_moderation == Some(0) {
+            let mut measurement = measurement.clone();
+            Arc::make_mut(&mut measurement.conditions).cq_moderation = None;
+            return self.add(file, &measurement);
+        }
         let LogMeasurement { tool, metric, figure, step, .. } = *measurement;
         let unit = figure.unit();
         let known =
@@ -197,7 +203,15 @@ const MOST_ROUNDING: f64 = 0.01;
 /// How far they may lie apart beyond that.
 const AGREEMENT: f64 = 0.005;
 
+/// Where a series begins: its file, and its first line.
+pub type SeriesPlace = (Arc<str>, u64);
+
 impl Series {
+    /// Where it begins, which no other does.
+    pub fn place(&self) -> SeriesPlace {
+        (self.file.clone(), self.points.first().map_or(0, |point| point.line))
+    }
+
     /// Whether it goes over several payloads.
     pub fn is_sweep(&self) -> bool {
         let mut payloads = self.points.iter().map(|point| point.conditions.payload);

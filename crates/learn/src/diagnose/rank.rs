@@ -4,7 +4,7 @@ use super::cause::{Cause, CauseChange, CauseDegree};
 use super::machine::spoken_for;
 use super::points::{self, PrintedUnit, Runs, UNITS};
 use super::rows::{MOST_DEVIATION, Row, changed, deviation, is_off, is_systematic};
-use super::{CauseGroup, Diagnosis, DiagnosisVerdict, Finding};
+use super::{CauseGroup, Diagnosis, DiagnosisVerdict, Finding, shape};
 use crate::describe::Description;
 use crate::expect::{ExpectError, ToolBench};
 use crate::run::RunLength;
@@ -16,6 +16,10 @@ pub(super) const SAME: f64 = 0.015;
 
 /// A second cause explains this share more than the first alone, or leaves no gap.
 pub(super) const MORE: f64 = 0.1;
+
+/// A second cause that leaves at most this share of what the first leaves explains something of its own, however small that is of
+/// the whole gap.
+pub(super) const MOST_OF_REST: f64 = 0.65;
 
 /// What explains less than this share of the gap is not shown as a cause.
 pub(super) const LEAST_SHARE: f64 = 0.2;
@@ -214,6 +218,7 @@ impl Fit<'_, '_> {
         ranked.sort_by(|a, b| a.error.total_cmp(&b.error));
         for candidate in &mut ranked {
             candidate.evidence.extend(spoken_for(candidate.cause, machine));
+            candidate.evidence.extend(shape::spoken_for(candidate.cause, diagnosis));
         }
         let mut left = ranked.first().map_or(error_without, |one| one.error);
         if let Some(pair) = self.pair(variants, error_without, &mut ranked, diagnosis) {
@@ -246,7 +251,10 @@ impl Fit<'_, '_> {
         diagnosis.groups = groups
             .into_iter()
             .map(|(_, mut group)| {
-                group.findings.sort_by_key(|finding| std::cmp::Reverse(finding.evidence.len()));
+                // That half is counted says less than which half.
+                group.findings.sort_by_key(|finding| {
+                    (std::cmp::Reverse(finding.evidence.len()), finding.cause == Cause::HalfCounted)
+                });
                 group
             })
             .collect();
@@ -274,7 +282,7 @@ impl Fit<'_, '_> {
             .map(|(cause, degree, change, evidence)| (CauseDegree { cause, degree, change }, vec![evidence]));
         let seconds: Vec<(CauseDegree, Vec<String>)> =
             stated.chain(variants.iter().map(|variant| (variant.clone(), Vec::new()))).collect();
-        let mut best: Option<(f64, usize, usize)> = None;
+        let mut best: Option<(f64, usize, usize, Vec<f64>)> = None;
         for (index, first) in ranked.iter().take(FIRSTS).enumerate() {
             for (other, (second, _)) in seconds.iter().enumerate() {
                 if second.cause == first.cause {
@@ -284,15 +292,19 @@ impl Fit<'_, '_> {
                 let Some(bench) = changed(self.system, self.path, &changes) else { continue };
                 let Some(deviations) = self.deviations(&bench, &changes) else { continue };
                 let error = mean_of(&deviations);
-                if best.is_none_or(|(known, _, _)| error < known) {
-                    best = Some((error, index, other));
+                if best.as_ref().is_none_or(|(known, ..)| error < *known) {
+                    best = Some((error, index, other, deviations));
                 }
             }
         }
-        let (error, first, second) = best?;
+        let (error, first, second, both) = best?;
+        let alone_of_first = &ranked[0].deviations;
         // A second cause earns its place by what it explains more, or by leaving nothing that would be called a gap.
         let second_closes = !self.leaves(&[&ranked[first].change, &seconds[second].0.change]);
-        if (least - error) / error_without < MORE && !second_closes {
+        // Or by what it explains of the rest, where that can be told from the first alone.
+        let apart: Vec<f64> = alone_of_first.iter().zip(&both).map(|(one, other)| one - other).collect();
+        let second_settles = error <= MOST_OF_REST * least && mean_of(&apart) >= SAME;
+        if (least - error) / error_without < MORE && !second_closes && !second_settles {
             return None;
         }
         diagnosis.explained_together = Some((1.0 - error / error_without).clamp(0.0, 1.0));

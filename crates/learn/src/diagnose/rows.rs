@@ -3,6 +3,7 @@
 use super::GAP;
 use super::cause::CauseChange;
 use super::points::{self, Point, PrintedUnit, Runs, Series};
+use super::shape::RowShape;
 use crate::expect::{Expected, ToolBench};
 use crate::run::{RunKind, ToolRun};
 use offpath_logs::{LogFigure, TrafficDirections};
@@ -96,6 +97,10 @@ impl Row<'_> {
             // A log that names its program says by that which span it prints.
             (CauseChange::Latency(_), ..) if self.point.conditions.operation.is_some() => 1.0,
             (CauseChange::Latency(times), RunKind::Latency, _) => *times,
+            (CauseChange::HalfCounted(of), kind, _) if of.contains(&self.series.place()) => match kind {
+                RunKind::Bandwidth => 0.5,
+                RunKind::Latency => 2.0,
+            },
             _ => 1.0,
         }
     }
@@ -212,4 +217,64 @@ pub(super) fn deviation(row: &Row, bench: &ToolBench, changes: &[&CauseChange]) 
     };
     let deviation = (printed / row.point.performance()).ln();
     deviation.is_finite().then(|| deviation.clamp(-MOST_DEVIATION, MOST_DEVIATION))
+}
+
+/// Places of the rows that are off by more than a gap from what is expected as stated, the furthest first.
+pub(super) fn off_rows(kept: &[(&Row, f64, f64)]) -> Vec<usize> {
+    let mut off: Vec<usize> = (0..kept.len()).filter(|place| kept[*place].2.abs() > gap()).collect();
+    // Rows that are as far off to a hundredth stay in their order.
+    off.sort_by_key(|place| std::cmp::Reverse((kept[*place].2.abs() * 100.0).round() as u64));
+    off
+}
+
+/// A series all of whose rows are at half of what is expected.
+pub(super) struct Half<'s> {
+    pub series: &'s Series,
+    lines: (u64, u64),
+    payloads: (u64, u64),
+}
+
+/// How far a row, and how far the mean of a series, may be from exactly half, as a logarithm.
+const MOST_FROM_HALF: f64 = 0.08;
+const MOST_MEAN_FROM_HALF: f64 = 0.03;
+
+/// Series over payloads whose rows are all at half of what is expected as stated. Over so many payloads as this asks for,
+/// different things bind the rate, and nothing that slows one of them halves all rows.
+pub(super) fn halves<'s>(kept: &[(&Row<'s>, f64, f64)]) -> Vec<Half<'s>> {
+    const LEAST_ROWS: usize = 4;
+    const LEAST_SPAN: u64 = 64;
+    let of_stated: Vec<(&Row, f64)> = kept.iter().map(|(row, _, gap)| (*row, *gap)).collect();
+    let mut found = Vec::new();
+    for series in by_series(&of_stated) {
+        let from_half = |(_, gap): &(&Row, f64)| gap - 2f64.ln();
+        let mean = series.iter().map(from_half).sum::<f64>() / series.len() as f64;
+        let payloads = || series.iter().map(|(row, _)| row.runs.stated.payload.get());
+        let (least, most) = (payloads().min().unwrap_or(0), payloads().max().unwrap_or(0));
+        let is_wide = series.len() >= LEAST_ROWS && most >= least.saturating_mul(LEAST_SPAN);
+        let is_half = series.iter().all(|one| from_half(one).abs() <= MOST_FROM_HALF);
+        if is_wide && is_half && mean.abs() <= MOST_MEAN_FROM_HALF {
+            let lines = (series[0].0.point.line, series[series.len() - 1].0.point.line);
+            found.push(Half { series: series[0].0.series, lines, payloads: (least, most) });
+        }
+    }
+    found
+}
+
+impl Half<'_> {
+    pub fn shape(&self) -> RowShape {
+        let (least, most) = self.payloads;
+        let what = match self.series.kind {
+            RunKind::Bandwidth => "half as much as is expected",
+            RunKind::Latency => "twice the latency that is expected",
+        };
+        RowShape {
+            file: self.series.file.clone(),
+            lines: self.lines,
+            name: "exactly-half",
+            what: format!(
+                "{what} at every size from {least} to {most} B: what slows a part of the way does not halve all sizes alike, what \
+                 counts or times a half does"
+            ),
+        }
+    }
 }

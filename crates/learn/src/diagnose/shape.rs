@@ -1,7 +1,8 @@
 //! What rows look like by themselves, whatever a model expects of them, and what the model has no number for.
 
 use super::points::{PrintedUnit, Series, performance};
-use super::{Diagnosis, DiagnosisVerdict};
+use super::rows::Row;
+use super::{Cause, Diagnosis, DiagnosisVerdict};
 use crate::describe::{Description, OddityKind};
 use crate::run::RunKind;
 use offpath_logs::{LogFigure, LogOperation, TrafficDirections};
@@ -15,10 +16,17 @@ pub struct RowShape {
     pub file: Arc<str>,
     /// The lines that it reaches over.
     pub lines: (u64, u64),
-    /// Its name: `constant-operations`, `constant-packets`, `cliff`, `step`, `above-line-rate`, `uneven`.
+    /// Its name: `constant-operations`, `constant-packets`, `cliff`, `step`, `above-line-rate`, `uneven`, `burst`, `exactly-half`.
     pub name: &'static str,
     /// What it is and what it says, in a sentence.
     pub what: String,
+}
+
+impl RowShape {
+    /// Whether they have lines in common.
+    pub(super) fn touches(&self, other: &RowShape) -> bool {
+        self.file == other.file && self.lines.0 <= other.lines.1 && other.lines.0 <= self.lines.1
+    }
 }
 
 /// Something that rows like these may come from, and that the model has no number for.
@@ -169,6 +177,67 @@ pub(super) fn shapes(all: &[Series], system: &System) -> Vec<RowShape> {
     found
 }
 
+/// The shape of a run that stalled for a part of its time.
+pub(super) const BURST: &str = "burst";
+
+/// Rows of a series whose best stretch is over twice their mean: what bounds the run let go in between.
+pub(super) fn bursts(kept: &[(&Row, f64, f64)]) -> Vec<RowShape> {
+    const OVER: f64 = 2.0;
+    let mut found: Vec<RowShape> = Vec::new();
+    let burst = |(row, _, gap): &(&Row, f64, f64)| {
+        let times = row.point.peak.filter(|times| *times > OVER)?;
+        Some((row.series.place(), row.point.line, times, times / gap.exp()))
+    };
+    let all: Vec<_> = kept.iter().filter_map(burst).collect();
+    for series in all.chunk_by(|one, other| one.0 == other.0) {
+        let Some((place, line, times, share)) =
+            series.iter().max_by(|one, other| one.2.total_cmp(&other.2)).cloned()
+        else {
+            continue;
+        };
+        let rows = if series.len() == 1 { "1 row".to_string() } else { format!("{} rows", series.len()) };
+        found.push(RowShape {
+            file: place.0,
+            lines: (series[0].1, series[series.len() - 1].1),
+            name: BURST,
+            what: format!(
+                "in {rows} the best stretch is over twice the mean, in line {line} {times:.1} times, at {:.0}% of what is expected: \
+                 the run stalled for a part of its time, and nothing that holds it back all the time explains that part",
+                share * 100.0
+            ),
+        });
+    }
+    found
+}
+
+/// What a burst says for a cause that comes and goes.
+pub(super) fn spoken_for(cause: Cause, diagnosis: &Diagnosis) -> Option<String> {
+    let shape = diagnosis.shapes.iter().find(|shape| shape.name == BURST)?;
+    let what = match cause {
+        Cause::PortRate => "pause frames",
+        Cause::PcieLatency => "memory of another node and a link that sleeps",
+        Cause::ProcessorClock => "a frequency that changes and power saving",
+        _ => return None,
+    };
+    let (first, last) = shape.lines;
+    Some(format!("{}:{first}-{last}: the run stalled for a part of its time, as {what} have it", shape.file))
+}
+
+/// What stalls a run for a part of its time, asked where one was.
+pub(super) fn stalled(diagnosis: &Diagnosis) -> Option<Question> {
+    let shape = diagnosis.shapes.iter().find(|shape| shape.name == BURST)?;
+    Some(Question {
+        what: format!(
+            "what stalled the run for a part of its time ({}:{}-{})? Pause frames, a core or memory of another node, a frequency that \
+             changes, power saving of processor or link",
+            shape.file, shape.lines.0, shape.lines.1
+        ),
+        command: "`ethtool -S DEV` twice: the difference of `rx_prio*_pause`; the same run by `numactl` on the card's node, with \
+                  `cpupower frequency-set -g performance` and `cpupower idle-set -D 0`"
+            .to_string(),
+    })
+}
+
 fn over_line_rate(
     series: &Series,
     rate: &Rate,
@@ -261,12 +330,16 @@ pub(super) fn questions(
             "hw_counters `rnr_nak_retry_err` and `out_of_buffer`, twice: the difference; `--rx-depth 512`",
         );
     }
-    if slowest > 1e-4 || stalls.is_some() || has_shape("uneven") || has_shape("cliff") {
+    if slowest > 1e-4 || stalls.is_some() || has_shape("uneven") || has_shape(BURST) || has_shape("cliff") {
         ask(
             &format!("are packets lost and retransmitted{waited}?"),
             "hw_counters `packet_seq_err`, `out_of_sequence` and `local_ack_timeout_err`, twice: the difference",
         );
     }
+    found.extend(stalled(diagnosis));
+    let mut ask = |what: &str, command: &str| {
+        found.push(Question { what: what.to_string(), command: command.to_string() });
+    };
     let is_unit_right =
         |series: &Series| series.kind == RunKind::Bandwidth && series.unit == PrintedUnit::Right;
     if explained < 0.8 && diagnosis.verdict == DiagnosisVerdict::High && all.iter().any(is_unit_right) {

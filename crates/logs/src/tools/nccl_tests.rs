@@ -58,16 +58,16 @@ impl LineTool for NcclTests {
             return Taken::No;
         }
         let cells: Vec<&str> = words().collect();
-        if cells.len() != self.columns.len() {
+        let Some(columns) = self.columns_of(cells.len()) else {
             return Taken::Unknown(
                 "the row has another number of columns than the header of nccl-tests".into(),
             );
-        }
+        };
         let (mut conditions, mut place) = (self.conditions(), 0);
         let mut figures = Vec::new();
-        for (column, cell) in self.columns.iter().zip(cells) {
+        for (column, cell) in columns.into_iter().zip(cells) {
             let mean = |subject| LogMetric::new(subject, MetricStatistic::Mean);
-            let found = match column.as_str() {
+            let found = match column {
                 "size" => {
                     conditions.payload = cell.parse().ok().map(Bytes::new);
                     continue;
@@ -113,6 +113,20 @@ impl LineTool for NcclTests {
 }
 
 impl NcclTests {
+    /// The columns of a row of so many cells. What reduces nothing, as an all-to-all of earlier versions, leaves `redop` blank, and
+    /// `root` with it where it has none.
+    fn columns_of(&self, cells: usize) -> Option<Vec<&str>> {
+        let blank: &[&str] = match self.columns.len().checked_sub(cells)? {
+            0 => &[],
+            1 => &["redop"],
+            2 => &["redop", "root"],
+            _ => return None,
+        };
+        let columns = self.columns.iter().map(String::as_str);
+        let columns: Vec<&str> = columns.filter(|column| !blank.contains(column)).collect();
+        (columns.len() == cells).then_some(columns)
+    }
+
     fn conditions(&self) -> LogConditions {
         LogConditions { program: self.program.clone(), ..LogConditions::default() }
     }

@@ -9,6 +9,7 @@ pub struct Found {
     pub figures: Vec<LogMeasurement>,
     pub remarks: Vec<LogRemark>,
     pub account: LineAccount,
+    pub open_tables: u64,
 }
 
 /// Reads a log, and holds that each of its lines is accounted for once.
@@ -25,7 +26,7 @@ pub fn read_bytes(log: &[u8]) -> Found {
             LogItem::Remark(remark) => remarks.push(remark),
         }
     }
-    let account = reader.account();
+    let (account, open_tables) = (reader.account(), reader.open_tables());
     let lines = log.iter().filter(|byte| **byte == b'\n').count() as u64;
     let last = u64::from(!log.is_empty() && !log.ends_with(b"\n"));
     assert_eq!(account.lines(), lines + last, "{account:?}");
@@ -35,7 +36,7 @@ pub fn read_bytes(log: &[u8]) -> Found {
     for figure in &figures {
         assert!((1..=account.lines()).contains(&figure.line), "{figure:?}");
     }
-    Found { figures, remarks, account }
+    Found { figures, remarks, account, open_tables }
 }
 
 impl Found {
@@ -67,9 +68,10 @@ impl Found {
         self.remarks.iter().filter(|remark| remark.kind == kind).map(|remark| remark.line).collect()
     }
 
-    /// Holds that every line was understood.
+    /// Holds that every line was understood; that a table lacks its last line is no line's.
     pub fn whole(self) -> Found {
-        assert_eq!(self.remarks, [], "nothing is remarked");
+        let of_lines = |remark: &&LogRemark| remark.kind != RemarkKind::Unended;
+        assert_eq!(self.remarks.iter().find(of_lines), None, "nothing is remarked");
         assert_eq!(self.account.unknown, 0);
         self
     }

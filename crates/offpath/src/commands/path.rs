@@ -11,7 +11,7 @@ use offpath::answers::path::{PathAnswers, PathDraft, PathRequest};
 use offpath::answers::tool::{ToolAnswer, ToolRequest, tool, tool_programs};
 use offpath::learn::{MOST_DEPTH, MOST_QUEUE_PAIRS};
 use offpath::quantity::{Bytes, Time};
-use offpath::route::{Posting, Verb};
+use offpath::route::{LONGEST_MESSAGE, Posting, Verb};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -56,6 +56,12 @@ pub struct Options {
     tool: ToolOptions,
 }
 
+/// What perftest itself takes: its `MAX_TX`, `MAX_CQ_MOD`, `MAX_INLINE`, `MIN_ITER` and `MAX_ITER`.
+const TOOL_MOST_DEPTH: u64 = 15_000;
+const TOOL_MOST_MODERATION: u64 = 1024;
+const TOOL_MOST_INLINE: Bytes = Bytes::new(1024);
+const TOOL_ITERATIONS: (u64, u64) = (5, 1 << 32);
+
 /// The options of perftest that decide what it prints, also by its own letters and names; left out, each is what the program
 /// does by itself.
 #[derive(Args, Debug)]
@@ -68,17 +74,17 @@ struct ToolOptions {
     #[arg(short = 'q', long, alias = "qp", requires = "tool", value_parser = options::whole::<u64>(1, MOST_QUEUE_PAIRS))]
     qps: Option<u64>,
     /// Requests of each queue pair that are posted ahead
-    #[arg(short = 't', long, requires = "tool", value_parser = options::whole::<u64>(1, MOST_DEPTH))]
+    #[arg(short = 't', long, requires = "tool", value_parser = options::whole::<u64>(1, TOOL_MOST_DEPTH))]
     tx_depth: Option<u64>,
     /// Requests of a queue pair behind one completion
-    #[arg(short = 'Q', long, requires = "tool", value_parser = options::whole::<u64>(1, MOST_DEPTH))]
+    #[arg(short = 'Q', long, requires = "tool", value_parser = options::whole::<u64>(1, TOOL_MOST_MODERATION))]
     cq_mod: Option<u64>,
     /// Requests behind one doorbell
     #[arg(short = 'l', long, alias = "post_list", requires = "tool", value_parser = options::whole::<u64>(1, MOST_DEPTH))]
     post_list: Option<u64>,
     /// The largest payload that goes inline
-    #[arg(short = 'I', long, alias = "inline_size", requires = "tool", value_parser = ToolSize::read)]
-    inline_size: Option<ToolSize>,
+    #[arg(short = 'I', long, alias = "inline_size", requires = "tool", value_parser = inline)]
+    inline_size: Option<Bytes>,
     /// READs and atomics of each queue pair in flight [default: the device's own]
     #[arg(short = 'o', long, requires = "tool", value_parser = options::whole::<u64>(1, 1 << 16))]
     outs: Option<u64>,
@@ -86,7 +92,7 @@ struct ToolOptions {
     #[arg(short = 'm', long, requires = "tool", value_parser = mtu)]
     mtu: Option<Bytes>,
     /// Iterations of each queue pair
-    #[arg(short = 'n', long, requires = "tool", value_parser = options::whole::<u64>(1, 1 << 40))]
+    #[arg(short = 'n', long, requires = "tool", value_parser = options::whole::<u64>(TOOL_ITERATIONS.0, TOOL_ITERATIONS.1))]
     iters: Option<u64>,
     /// Seconds that it runs, in place of iterations
     #[arg(short = 'D', long, requires = "tool", conflicts_with = "iters", value_parser = options::whole::<u64>(1, 86_400))]
@@ -141,6 +147,15 @@ impl ToolSize {
     }
 }
 
+/// Reads the largest payload that goes inline.
+fn inline(text: &str) -> Result<Bytes, String> {
+    let size = ToolSize::read(text)?.bytes();
+    match size <= TOOL_MOST_INLINE {
+        true => Ok(size),
+        false => Err(format!("perftest takes 0 B to {TOOL_MOST_INLINE}")),
+    }
+}
+
 /// Reads a path MTU.
 fn mtu(text: &str) -> Result<Bytes, String> {
     let size = ToolSize::read(text)?.bytes();
@@ -155,6 +170,14 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     if let Some(program) = &options.tool.program {
         let own = &options.tool;
         own.others.check(program)?;
+        if options.size.is_some_and(|size| size.bytes() == Bytes::ZERO) {
+            return Err(Failure::input(
+                format!(
+                    "`--size 0` of `{program}`: perftest takes 1 B to 2 GiB less 1 B, of which up to {LONGEST_MESSAGE} is predicted"
+                ),
+                "name a size, as in `--size 64B`, or leave it out for every size from 2 B to 8 MiB",
+            ));
+        }
         let found = tool(&ToolRequest {
             device: options.device.clone(),
             path: options.path.clone().unwrap_or_else(|| "client-host".to_string()),
@@ -164,7 +187,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
             tx_depth: own.tx_depth,
             cq_moderation: own.cq_mod,
             post_list: own.post_list,
-            inline: own.inline_size.map(ToolSize::bytes),
+            inline: own.inline_size,
             outstanding_reads: own.outs,
             mtu: own.mtu,
             iterations: own.iters,

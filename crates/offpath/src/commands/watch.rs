@@ -78,7 +78,8 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
             // The time of day may be set meanwhile: it is asked once, and what has passed since is counted.
             let clock = (SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(), Instant::now());
             let now = || clock.0 + clock.1.elapsed();
-            live(options, &request, context, Path::new("/"), now, std::thread::sleep)?
+            let show = |text: &str| context.screen.emit_part(text);
+            live(options, &request, context, Path::new("/"), now, std::thread::sleep, show)?
         }
         false => {
             let found = watch(&request, &options.readings)?;
@@ -105,7 +106,8 @@ fn has_card(text: &str) -> bool {
     text.lines().any(|line| OF_A_CARD.iter().any(|folder| line.starts_with(folder)))
 }
 
-/// Watches the machine whose files lie below `root`; whether plan and card agree in every interval.
+/// Watches the machine whose files lie below `root` until nobody reads what `show` shows; whether plan and card agree in every
+/// interval.
 fn live(
     options: &Options,
     request: &WatchRequest,
@@ -113,6 +115,7 @@ fn live(
     root: &Path,
     now: impl Fn() -> Duration,
     mut pause: impl FnMut(Duration),
+    mut show: impl FnMut(&str) -> Result<bool, Failure>,
 ) -> Result<bool, Failure> {
     let is_json = context.screen.format == Format::Json;
     if is_json && options.count.is_none() {
@@ -132,8 +135,8 @@ fn live(
     }
     watcher.read_text(&first);
     watcher.check_devices()?;
-    if !is_json {
-        context.screen.emit(&watcher.clone().answer(Vec::new()).head(&context.screen))?;
+    if !is_json && !show(&watcher.clone().answer(Vec::new()).head(&context.screen))? {
+        return Ok(true);
     }
     let length = options.interval.unwrap_or(Time::from_seconds(1.0));
     let length = Duration::from_nanos(length.ps() / 1000);
@@ -153,16 +156,17 @@ fn live(
             is_met &= one.is_met();
             match is_json {
                 true => kept.push(one),
-                false => context.screen.emit(&one.text(begun, &context.screen))?,
+                false if show(&one.text(begun, &context.screen))? => {}
+                false => return Ok(is_met),
             }
         }
         done += 1;
     }
     let found = watcher.answer(kept);
     match is_json {
-        true => context.screen.emit(&answer(&found, context, WatchAnswer::text)?)?,
-        false => context.screen.emit(&found.tail(&context.screen))?,
-    }
+        true => show(&answer(&found, context, WatchAnswer::text)?)?,
+        false => show(&found.tail(&context.screen))?,
+    };
     Ok(is_met)
 }
 
@@ -249,7 +253,8 @@ mod tests {
         std::fs::write(&plan, serde_json::to_string(&answer).expect("JSON")).expect("a file");
         let per_request = answer.traffic.endpoints.iter().find(|one| one.endpoint == "host").expect("a host");
         let step = (answer.traffic.req_per_s * per_request.reads_per_request) as u64;
-        let told = |gone: std::ops::Range<u64>| {
+        // What is shown is read as often as this.
+        let told = |gone: std::ops::Range<u64>, read: usize| {
             let plan = plan.display().to_string();
             let cli = Cli::parse_from(["offpath", "watch", "--expect", &plan, "--count", "4"]);
             let Command::Watch(options) = &cli.command else { panic!("it is asked for") };
@@ -258,17 +263,26 @@ mod tests {
             let turn = std::cell::Cell::new(0u64);
             put(1 << 33);
             let now = || Duration::from_secs(1_700_000_000 + turn.get());
-            let met = live(options, &request, &context, root.path(), now, |_| {
+            let mut shown = 0;
+            let show = |_: &str| {
+                shown += 1;
+                Ok(shown <= read)
+            };
+            let pause = |_| {
                 turn.set(turn.get() + 1);
                 let _ = std::fs::remove_dir_all(root.path().join("sys"));
                 if !gone.contains(&turn.get()) {
                     put((1 << 33) + turn.get() * step);
                 }
-            });
-            met.unwrap_or_else(|why| panic!("{why:?}"))
+            };
+            let met = live(options, &request, &context, root.path(), now, pause, show);
+            (met.unwrap_or_else(|why| panic!("{why:?}")), turn.get())
         };
-        assert!(told(9..9), "it stays");
-        assert!(!told(3..9), "it goes");
-        assert!(!told(2..3), "it comes back");
+        assert_eq!(told(9..9, 9), (true, 4), "it stays");
+        assert!(!told(3..9, 9).0, "it goes");
+        assert!(!told(2..3, 9).0, "it comes back");
+        // Whoever reads the head alone, as `head -1` does, is gone when the first interval comes.
+        assert_eq!(told(9..9, 1), (true, 1));
+        assert_eq!(told(9..9, 0), (true, 0));
     }
 }

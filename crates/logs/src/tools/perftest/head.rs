@@ -6,6 +6,7 @@ use crate::decimal::Decimal;
 use crate::measurement::{
     LogCaution, LogCautions, LogConditions, LogDetail, LogOperation, LogSide, TrafficDirections,
 };
+use crate::reader::{LogLine, RemarkKind, Sink};
 use offpath_quantity::Bytes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -251,6 +252,10 @@ impl Part {
     }
 }
 
+/// Why a table is not whole.
+const UNENDED: &str = "no line of dashes ends the table below this row, as perftest draws one where a run has ended: the \
+                       program stopped before, or the log is cut";
+
 /// What was printed of a field so far.
 #[derive(Clone, Debug)]
 struct Stated {
@@ -277,6 +282,11 @@ impl SeenRows {
     /// Whether it is a sweep that may go on.
     pub(super) fn is_sweep(&self) -> bool {
         self.is_grown
+    }
+
+    /// Whether one size goes on until somebody interrupts it, which ends no table.
+    fn is_endless(&self) -> bool {
+        self.is_repeated && !self.is_grown
     }
 
     /// Takes the next row; why it cannot be of the run of those before it.
@@ -313,6 +323,12 @@ pub(super) struct Section {
     /// Whether they cannot all be of one run.
     pub(super) is_mixed: bool,
     pub(super) rulers: u32,
+    /// Whether a line of dashes stands above the table, as perftest draws one above and one below each.
+    pub(super) is_ruled: bool,
+    /// Whether one stands above the title, too.
+    pub(super) is_title_ruled: bool,
+    /// The last row of the table, with its line.
+    last_row: Option<(u64, String)>,
     pub(super) failed: bool,
     pub(super) waited: bool,
     pub(super) events: bool,
@@ -332,6 +348,9 @@ pub(super) struct Section {
 
 impl Section {
     pub(super) fn add_title(&mut self, title: Title) {
+        if self.titles == 0 {
+            self.is_title_ruled = self.is_ruled;
+        }
         self.titles += 1;
         self.titles_differ |= self.title.is_some_and(|earlier| earlier != title);
         self.title = Some(title);
@@ -365,7 +384,7 @@ impl Section {
             self.tables.remove(0);
         }
         self.tables.push(table);
-        self.rows_of_table = 0;
+        (self.rows_of_table, self.last_row) = (0, None);
         (self.seen, self.is_mixed) = (None, false);
         self.samples = None;
     }
@@ -386,9 +405,29 @@ impl Section {
     pub(super) fn begin_part(&mut self, part: Part) {
         self.part = Some(part);
         self.tables.clear();
-        (self.rows_of_table, self.rulers) = (0, 0);
+        (self.rows_of_table, self.rulers, self.last_row) = (0, 0, None);
         (self.seen, self.is_mixed) = (None, false);
         self.dirty = true;
+    }
+
+    /// Takes note of a row of the table.
+    pub(super) fn add_row(&mut self, line: &LogLine<'_>) {
+        self.rows += 1;
+        self.rows_of_table += 1;
+        self.last_row = Some((line.number, line.text.to_string()));
+    }
+
+    /// Tells that its table ends here without the line below it. Where no line stands above it either, somebody took a part of
+    /// a log, and whether the run ended is not known.
+    pub(super) fn tell_unended(&self, sink: &mut Sink) {
+        match &self.last_row {
+            _ if self.seen.is_some_and(|seen| seen.is_endless()) => {}
+            Some((line, text)) if self.is_ruled => {
+                sink.remark(RemarkKind::Unended, *line, text, UNENDED);
+            }
+            _ if self.rows > 0 => sink.open_table(),
+            _ => {}
+        }
     }
 
     /// Whether it states one of these fields.

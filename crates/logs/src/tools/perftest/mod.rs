@@ -143,8 +143,9 @@ impl LineTool for Perftest {
         }
         if let Some(title) = head::Title::read(text) {
             if self.section.rows > 0 || self.section.failed {
-                self.begin();
+                self.begin(sink);
             }
+            self.begin_below_one_line(sink);
             self.section.add_title(title);
             return Taken::Known;
         }
@@ -152,6 +153,9 @@ impl LineTool for Perftest {
             return match table {
                 Ok(table) => {
                     self.disown_rows(sink);
+                    if self.section.rows_of_table > 0 && self.section.programs() == 1 {
+                        self.section.tell_unended(sink);
+                    }
                     self.section.add_table(table);
                     Taken::Known
                 }
@@ -166,17 +170,17 @@ impl LineTool for Perftest {
                 self.disown_rows(sink);
             }
             if self.section.rows > 0 {
-                self.begin();
+                self.begin(sink);
             }
             fields.into_iter().for_each(|(field, value)| self.section.add_field(field, value));
             return Taken::Known;
         }
         if let Some(command) = command::Command::read(text) {
-            self.begin();
+            self.begin(sink);
             self.section.add_command(command);
             return Taken::Known;
         }
-        self.take_other(text)
+        self.take_other(text, sink)
     }
 
     fn take_fragment(&mut self, line: &LogLine<'_>, sink: &mut Sink) -> Taken {
@@ -203,7 +207,11 @@ impl LineTool for Perftest {
     }
 
     fn ruler(&mut self, text: &str) {
-        if text.len() < 40 || !text.bytes().all(|byte| byte == b'-') || self.section.rows_of_table == 0 {
+        if text.len() < 40 || !text.bytes().all(|byte| byte == b'-') {
+            return;
+        }
+        if self.section.rows_of_table == 0 {
+            self.section.is_ruled = true;
             return;
         }
         // Each of two interleaved programs ends its table with a line of its own.
@@ -216,11 +224,16 @@ impl LineTool for Perftest {
             self.ended = Some(ended);
         }
     }
+
+    fn finish(&mut self, sink: &mut Sink) {
+        self.section.tell_unended(sink);
+    }
 }
 
 impl Perftest {
     /// A new run begins.
-    fn begin(&mut self) {
+    fn begin(&mut self, sink: &mut Sink) {
+        self.section.tell_unended(sink);
         let memory = match self.section.rows {
             0 if !self.section.failed => self.section.memory.take(),
             _ => None,
@@ -229,6 +242,23 @@ impl Perftest {
         self.section = Section::default();
         self.section.memory = memory;
         self.ended = None;
+    }
+
+    /// A title is next: where one line of dashes alone lies between it and the table above, that line is the title's, and the
+    /// table has none.
+    fn begin_below_one_line(&mut self, sink: &mut Sink) {
+        let Some(above) = &self.ended else { return };
+        if self.section.is_ruled || self.section.is_begun() || above.programs() > 1 {
+            return;
+        }
+        // Somebody who left such lines out above the first title may have done so here.
+        if above.is_title_ruled {
+            above.tell_unended(sink);
+        } else {
+            sink.open_table();
+        }
+        self.ended = None;
+        self.section.is_ruled = true;
     }
 
     /// Rows without a header that stand within a head are another program's.
@@ -298,15 +328,14 @@ impl Perftest {
             return Taken::Unknown(CUT.into());
         }
         self.hold_to_table(&cells, line, sink);
-        self.section.rows += 1;
-        self.section.rows_of_table += 1;
+        self.section.add_row(line);
         let facts = RowFacts::of(&mut self.section);
         let facts = RowFacts { cautions: facts.cautions.union(cautions), ..facts };
         row::put(&facts, &cells, line, sink)
     }
 
     /// Addresses, warnings, failures, and what GPUs and other devices add.
-    fn take_other(&mut self, text: &str) -> Taken {
+    fn take_other(&mut self, text: &str, sink: &mut Sink) -> Taken {
         let small = text.get(..text.len().min(60)).unwrap_or(text).to_ascii_lowercase();
         let starts = |starts: &[&str]| starts.iter().any(|start| small.starts_with(start));
         if small.starts_with("local address:") || small.starts_with("remote address:") {
@@ -322,7 +351,7 @@ impl Perftest {
         if small.contains("waiting for client") {
             // A server waits before it prints its head, so a head above is of another run.
             if small.starts_with('*') && (self.section.rows > 0 || self.section.has_head()) {
-                self.begin();
+                self.begin(sink);
             }
             self.section.waited = true;
             self.section.dirty = true;
@@ -353,7 +382,7 @@ impl Perftest {
         }
         if small.starts_with("initializing cuda") {
             if self.section.rows > 0 {
-                self.begin();
+                self.begin(sink);
             }
             self.section.memory = Some(Arc::from("cuda"));
             self.section.dirty = true;
