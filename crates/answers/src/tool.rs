@@ -297,6 +297,17 @@ pub fn tool(request: &ToolRequest) -> Result<ToolAnswer, Failure> {
     };
     let runs: Vec<ToolRun> = sizes.iter().map(|size| run(*size)).collect();
     refuse_lists(program, &runs[0])?;
+    let reads = system.endpoint(&bench.path().requester)?.0.nic.outstanding_reads;
+    if let Some(asked) = request.outstanding_reads.filter(|asked| *asked > reads) {
+        return Err(Failure::input(
+            format!(
+                "`--outs {asked}` is above the {reads} READs and atomics that a queue pair of `{}` has in flight",
+                system.device
+            ),
+            "perftest takes what the device has (`ibv_devinfo -v`: max_qp_rd_atom) and no more; where yours has more, give it by \
+             `--set nic.outstanding_reads=N --set client.nic.outstanding_reads=N`",
+        ));
+    }
     let expected: Vec<Expected> =
         runs.iter().map(|run| bench.expect(run)).collect::<Result<_, _>>().map_err(refused)?;
     let router = Router::new(bench.system())?;
@@ -306,7 +317,6 @@ pub fn tool(request: &ToolRequest) -> Result<ToolAnswer, Failure> {
     let rows = rows.map(|((run, expected), known)| ToolRowAnswer::of(run, expected, known, &system.device));
     let rows = rows.collect();
     let first = &runs[0];
-    let reads = system.endpoint(&bench.path().requester)?.0.nic.outstanding_reads;
     Ok(ToolAnswer {
         schema_version: SCHEMA_VERSION,
         system: SystemAnswer::of(&system),
@@ -569,7 +579,7 @@ impl ToolAnswer {
                 format!("{count} of {all} rows rest")
             };
             text += &format!(
-                "Intervals: {rows} for half or more on what was measured here, and are widened by what predictions of {points} points of \
+                "Intervals: {rows} for half or more on what was measured here or is held to it, and are widened by what predictions of {points} points of \
                  this card's own logs were wrong by that were not fitted.\n",
             );
         }

@@ -227,14 +227,17 @@ impl ToolBench {
         let there = self.side(&router, run, &self.path)?;
         match run.kind {
             RunKind::Latency => {
-                let half = |side: &Side<'_>| one_way(side, &router);
+                let half = |side: &Side<'_>| one_way(side, &router) + behind_queue_pair(side, &router);
                 let (latency, span) = match run.verb {
                     Verb::Write | Verb::Send => {
                         let back = self.side(&router, run, &back)?;
                         let both = half(&there) + half(&back);
                         (Time::from_ps(both.ps() / 2), LatencySpan::HalfRoundTrip)
                     }
-                    _ => (there.route.latency(&router), LatencySpan::WholeOperation),
+                    _ => {
+                        let alone = there.route.latency(&router) + behind_queue_pair(&there, &router);
+                        (alone, LatencySpan::WholeOperation)
+                    }
                 };
                 let rate_per_s = 1.0 / latency.as_seconds().max(1e-12);
                 let ceilings = vec![Ceiling { kind: CeilingKind::TxDepth, rate_per_s }];
@@ -328,6 +331,15 @@ fn marks(side: &Side<'_>, router: &Router) -> BTreeMap<Mark, Time> {
     }
 }
 
+/// How much longer the bytes of a request alone take since its queue pair carries them slower than everything on their way.
+fn behind_queue_pair(side: &Side<'_>, router: &Router) -> Time {
+    let bytes = |machine: &Machine| machine.nic.queue_pair_rate.time_for(side.route.payload);
+    let mut demand = side.demand.clone();
+    demand.time.retain(|station, _| !side.threads.contains(&Some(*station)));
+    let slowest = demand.capacity(router).map_or(Time::ZERO, |(rate, _)| Time::from_seconds(1.0 / rate));
+    bytes(side.from.0).max(bytes(side.to.0)).saturating_sub(slowest)
+}
+
 /// Time that a request keeps its queue pair, at the slower of its two ends.
 fn queue_pair_time(side: &Side<'_>) -> Time {
     let at = |machine: &Machine| {
@@ -374,7 +386,7 @@ fn bandwidth(router: &Router, run: &ToolRun, sides: &[Side<'_>], loops: &KnownLo
             let device = side.from.0.nic.outstanding_reads.min(side.to.0.nic.outstanding_reads);
             run.outstanding_reads.unwrap_or(device).max(1)
         });
-        let alone = until_completed(side, run, router);
+        let alone = until_completed(side, run, router) + behind_queue_pair(side, router);
         latency = latency.max(alone);
         let (post, poll) = (post_time(side, run), costs.poll_time);
         // A program that also receives does both on its one thread.

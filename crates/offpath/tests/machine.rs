@@ -39,6 +39,27 @@ fn a_machine_begins_a_card_that_loads_and_plans_name() {
     assert!(shown.contains("128 Gbit/s"), "{shown}");
     let path = json(&["path", &out, "--path", "client-host", "--verb", "write", "--size", "64KiB"]);
     assert!(path["binding_station"].as_str().is_some_and(|name| name.contains("pcie0")), "{path}");
+    // Runs are between two of such machines, whatever asks for them.
+    let log = folder.path().join("own.log").display().to_string();
+    let mut rows = "                    RDMA_Read BW Test\n Number of qps   : 1\n TX depth        : 128\n CQ Moderation   : 100\n \
+                    Mtu             : 4096[B]\n Outstand reads  : 16\n #bytes     #iterations    BW peak[Gb/sec]    BW \
+                    average[Gb/sec]   MsgRate[Mpps]\n"
+        .to_string();
+    for (bytes, rate) in [(64, 2.9), (256, 2.9), (1024, 2.9), (4096, 2.5), (16384, 0.7), (65536, 0.17f64)] {
+        let gbit = rate * f64::from(bytes) * 8.0 / 1e3;
+        rows += &format!(" {bytes}  1000  {gbit:.6}  {gbit:.6}  {rate:.6}\n");
+    }
+    fs::write(&log, rows).expect("a file");
+    for asked in [
+        &["path", &out, "--as", "ib_read_lat", "-s", "8"][..],
+        &["diagnose", &log, "--device", &out],
+        &["calibrate", &log, "--base", &out, "--fit", "client.host_verbs.post_time"],
+        &["measure", &format!("twin:{out}"), "--list"],
+    ] {
+        let answer = offpath(asked);
+        assert!(!answer.stderr.contains("testbed"), "{asked:?}: {}", answer.stderr);
+        assert!(answer.code <= 1, "{asked:?}: {}", answer.stderr);
+    }
     // Nothing is overwritten, and nothing half written stays.
     let again = offpath(&arguments);
     assert_eq!(again.code, 2, "{}", again.stderr);
@@ -280,7 +301,7 @@ fn a_sweep_that_died_is_not_accepted() {
 fn a_row_that_is_off_is_named_beside_a_normal_verdict() {
     let folder = tempfile::tempdir().expect("a folder");
     let log = folder.path().join("one.log");
-    let tool = json(&["path", "connectx7", "--as", "ib_write_bw"]);
+    let tool = json(&["path", "connectx7", "--as", "ib_write_bw", "--mtu", "4KiB"]);
     let mut text =
         " #bytes     #iterations    BW peak[MiB/sec]    BW average[MiB/sec]   MsgRate[Mpps]\n".to_string();
     for row in tool["rows"].as_array().expect("a list") {
@@ -297,4 +318,64 @@ fn a_row_that_is_off_is_named_beside_a_normal_verdict() {
     assert_eq!(found["worst_rows"][0]["line"], 13, "{}", found["worst_rows"]);
     let text = wide_answer(&["diagnose", &log, "--device", "connectx7"]);
     assert!(text.contains("one.log:13 74%"), "{text}");
+}
+
+/// What carried nothing, what could not be compared and what no port carries are no rows that an acceptance test passes.
+#[test]
+fn what_says_nothing_good_is_not_accepted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let tool = json(&["path", "connectx7", "--as", "ib_write_bw", "--mtu", "4KiB"]);
+    let rows: Vec<(f64, f64)> = tool["rows"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|row| {
+            let of = |key: &str| row[key].as_f64().expect("a number");
+            (of("payload_bytes"), of("operations_per_s_mean"))
+        })
+        .collect();
+    let head = |connection: &str| {
+        format!(
+            "-----\n                    RDMA_Write BW Test\n Number of qps   : 1\n Connection type : {connection}\n TX depth        : \
+             128\n CQ Moderation   : 100\n Mtu             : 4096[B]\n Max inline data : 0[B]\n #bytes     #iterations    BW \
+             peak[MiB/sec]    BW average[MiB/sec]   MsgRate[Mpps]\n"
+        )
+    };
+    let of = |name: &str, connection: &str, share: fn(f64) -> f64| {
+        let mut text = head(connection);
+        for (size, rate) in &rows {
+            let rate = rate * share(*size);
+            let mib = size * rate / 1_048_576.0;
+            text += &format!(" {size} 5000 {mib:.2} {mib:.2} {:.6}\n", rate / 1e6);
+        }
+        let file = folder.path().join(name);
+        fs::write(&file, text + "-----\n").expect("a log");
+        file.display().to_string()
+    };
+    let good = of("good.log", "RC", |_| 1.0);
+    let stalled = of("stalled.log", "RC", |size| if size >= 65536.0 { 0.0 } else { 1.0 });
+    let dead = of("dead.log", "RC", |_| 0.0);
+    let other = of("other.log", "UC", |_| 0.1);
+    let impossible = of("impossible.log", "RC", |_| 1.3);
+    let asked = |logs: &[&str]| {
+        let more = ["--device", "connectx7", "--expect", "0.9", "--format", "json"];
+        let answer = offpath(&[&["diagnose"], logs, &more].concat());
+        let found: serde_json::Value = serde_json::from_str(&answer.stdout).expect("it is JSON");
+        (answer.code, found)
+    };
+    let (code, found) = asked(&[&good]);
+    assert_eq!((code, &found["verdict"]), (0, &"normal".into()), "{found}");
+    for (logs, why) in [
+        (&[stalled.as_str()][..], "the row has a rate of 0: the run carried nothing"),
+        (&[&good, &dead], "the row has a rate of 0: the run carried nothing"),
+        (&[&good, &other], "no line of it could be compared with what is expected"),
+    ] {
+        let (code, found) = asked(logs);
+        assert_eq!((code, &found["verdict"]), (1, &"incomplete".into()), "{logs:?}: {found}");
+        assert_eq!(found["failed"][0]["why"], why, "{logs:?}: {found}");
+    }
+    let (code, found) = asked(&[&impossible]);
+    assert_eq!(code, 1, "{found}");
+    let shapes = found["shapes"].as_array().expect("a list");
+    assert!(shapes.iter().any(|shape| shape["name"] == "above-line-rate"), "{found}");
 }

@@ -125,7 +125,7 @@ pub enum PastErrors<'s> {
 
 impl<'s> PastErrors<'s> {
     /// What speaks for a figure of a system that rests on these numbers. The errors of a calibration are those of numbers that
-    /// were measured: what rests more on others may be wrong by more.
+    /// were measured or held to what was: what rests more on others may be wrong by more.
     pub fn of(figure: FigureKind, rests: &[Rest], system: &'s System) -> PastErrors<'s> {
         match system.learnt_errors(figure.name()).filter(|_| is_measured_here(rests)) {
             Some(own) => PastErrors::OfThisCard(own),

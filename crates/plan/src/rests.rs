@@ -347,9 +347,11 @@ pub(crate) fn is_measured(rests: &[Rest]) -> bool {
     measured > GUESSED * total(of_card().map(|rest| rest.weight))
 }
 
-/// Whether half or more of what a figure rests on was measured of this very system.
+/// Whether half or more of what a figure rests on was measured of this very system, or is held to what was: the calibration's
+/// errors are of points that rested on both alike.
 pub(crate) fn is_measured_here(rests: &[Rest]) -> bool {
-    let is_here = |rest: &&Rest| rest.origin == Origin::Profile(Provenance::MeasuredHere);
+    let here = [Provenance::MeasuredHere, Provenance::HeldHere].map(Origin::Profile);
+    let is_here = |rest: &&Rest| here.contains(&rest.origin);
     total(rests.iter().filter(is_here).map(|rest| rest.weight)) >= GUESSED
 }
 

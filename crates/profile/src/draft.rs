@@ -130,7 +130,7 @@ const BLANK: &str = "\
 #   value       with its unit
 #   low, high   the interval around it; an assumed or carried-over number needs both, others may leave them out
 #   source      where it stands, in your own words
-#   provenance  datasheet, measured, measured-here, fitted, assumed or carried-over
+#   provenance  datasheet, measured, measured-here, fitted, held-here, assumed or carried-over
 # Leave out tables of what this card has not, such as an engine, and give a second one of its kind another name.
 ";
 
@@ -211,7 +211,10 @@ impl Library {
         for word in Category::Testbed.words() {
             let value = match word.name {
                 "name" => request.name.to_string(),
-                _ => format!("two machines with {}", request.name),
+                "description" => format!("two machines with {}", request.name),
+                // They are the pair themselves.
+                "pair" => continue,
+                other => unreachable!("a testbed's `{other}` is not drafted"),
             };
             device += &header_line(word, &quoted(&value), true);
         }
@@ -496,6 +499,7 @@ fn taken_over(mut number: Number, key: &Key, base: &str, is_own_file: bool) -> N
         Provenance::Datasheet
         | Provenance::Measured
         | Provenance::MeasuredHere
+        | Provenance::HeldHere
         | Provenance::Fitted
         | Provenance::Set => true,
         Provenance::Assumed | Provenance::CarriedOver => false,

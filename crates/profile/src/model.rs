@@ -21,6 +21,9 @@ pub enum Provenance {
     Fitted,
     /// Neither described nor measured; a stated judgement.
     Assumed,
+    /// A guess that this card's own measurements hold to what they show: they fit as well with another number in its place, so that
+    /// nothing says what it is beyond them.
+    HeldHere,
     /// Known of another device or host and taken to hold for this one: a guess, as `Assumed` is.
     CarriedOver,
     /// Set by the user on the command line or in an overlay.
@@ -88,6 +91,26 @@ impl System {
     /// What predictions of figures of a kind were wrong by on this very system.
     pub fn learnt_errors(&self, figure: &str) -> Option<&LearntErrors> {
         self.learnt_errors.iter().find(|one| one.figure == figure)
+    }
+
+    /// What a number may be at most: its upper end where it is a guess, and else its value.
+    pub fn at_most(&self, name: &str) -> Option<Quantity> {
+        let number = self.numbers.get(name)?;
+        Some(number.high.filter(|_| number.provenance.is_guess()).unwrap_or(number.value))
+    }
+
+    /// The rate of the slowest port of a role's machines or of all, at most: a log above a port that is a guess tells that the guess
+    /// is too low.
+    pub fn port_at_most(&self, role: Option<&str>) -> Option<BitRate> {
+        let machines = self.machines.iter().filter(|machine| role.is_none_or(|role| machine.role == *role));
+        let at_most = |machine: &Machine| {
+            let name = format!("{}.port_rate", machine.nic.name);
+            match self.at_most(&name) {
+                Some(Quantity::BitRate(rate)) => rate.max(machine.nic.port_rate),
+                _ => machine.nic.port_rate,
+            }
+        };
+        machines.map(at_most).min()
     }
 }
 

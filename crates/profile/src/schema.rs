@@ -560,11 +560,12 @@ pub(crate) use key_name;
 
 impl Provenance {
     /// Every provenance, the best known first.
-    pub const ALL: [Provenance; 7] = [
+    pub const ALL: [Provenance; 8] = [
         Provenance::Datasheet,
         Provenance::Measured,
         Provenance::MeasuredHere,
         Provenance::Fitted,
+        Provenance::HeldHere,
         Provenance::Assumed,
         Provenance::CarriedOver,
         Provenance::Set,
@@ -572,7 +573,7 @@ impl Provenance {
 
     /// Whether a number so known is a guess: nothing was measured or described of this very device.
     pub fn is_guess(self) -> bool {
-        matches!(self, Provenance::Assumed | Provenance::CarriedOver)
+        matches!(self, Provenance::HeldHere | Provenance::Assumed | Provenance::CarriedOver)
     }
 
     /// The word that files use.
@@ -582,6 +583,7 @@ impl Provenance {
             Provenance::Measured => "measured",
             Provenance::MeasuredHere => "measured-here",
             Provenance::Fitted => "fitted",
+            Provenance::HeldHere => "held-here",
             Provenance::Assumed => "assumed",
             Provenance::CarriedOver => "carried-over",
             Provenance::Set => "set",
@@ -598,7 +600,7 @@ impl std::fmt::Display for Provenance {
 /// A word that is not a provenance.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is not a provenance; use one of `datasheet`, `measured`, `measured-here`, `fitted`, `assumed`, `carried-over`, `set`"
+    "`{0}` is not a provenance; use one of `datasheet`, `measured`, `measured-here`, `fitted`, `held-here`, `assumed`, `carried-over`, `set`"
 )]
 pub struct UnknownProvenance(pub String);
 

@@ -74,8 +74,7 @@ impl SystemOptions {
             None => Ok(()),
             Some((_, option)) => Err(Failure::input(
                 format!("{option} has no effect on `offpath {command}`"),
-                "leave it out; it says which system `plan`, `check`, `path`, `sweep`, `device show`, `run` and \
-                 `torture` are about",
+                "leave it out; it says which system a command about a device or a design is about, such as `plan`, `path` or `calibrate`",
             )),
         }
     }

@@ -26,8 +26,17 @@ pub(super) struct ChangedNumber {
     value: Quantity,
     low: Quantity,
     high: Quantity,
-    /// Why it is assumed and not measured.
-    doubt: Option<String>,
+    /// Which guess it is, and why it is none that was measured.
+    doubt: Option<(Provenance, String)>,
+}
+
+/// Which guess a number is in the card. The points fit with one that others may stand for, and hold it; one that the search ends at
+/// they do not fit, and one that they do not tell they say nothing of.
+pub(super) fn guess(doubt: &LearntDoubt) -> Provenance {
+    match doubt {
+        LearntDoubt::AtBound | LearntDoubt::Untold => Provenance::Assumed,
+        LearntDoubt::BeyondBase | LearntDoubt::Replaceable { .. } => Provenance::HeldHere,
+    }
 }
 
 /// The numbers that were fitted, those that may be what others were fitted for, and those that the user set: the card is the
@@ -39,23 +48,27 @@ pub(super) fn changes(learnt: &Calibration, system: &System, plain: &System) -> 
         value: one.value,
         low: one.low,
         high: one.high,
-        doubt: one.doubt.as_ref().map(|doubt| match doubt {
-            LearntDoubt::AtBound => "the search ends there, and the logs ask for more".to_string(),
-            LearntDoubt::Untold => "the logs tell it no better than the base does".to_string(),
-            LearntDoubt::BeyondBase => {
-                format!("fits in place of {}, too, beyond what the base allows", one.alike.join(", "))
-            }
-            LearntDoubt::Replaceable { by, .. } if by.is_empty() => {
-                "the logs fit as well with it elsewhere".to_string()
-            }
-            LearntDoubt::Replaceable { by, .. } => {
-                format!("the logs fit as well by {} in its place", super::in_words(by))
-            }
+        doubt: one.doubt.as_ref().map(|doubt| {
+            let why = match doubt {
+                LearntDoubt::AtBound => "the search ends there, and the logs ask for more".to_string(),
+                LearntDoubt::Untold => "the logs tell it no better than the base does".to_string(),
+                LearntDoubt::BeyondBase => {
+                    format!("fits in place of {}, too, beyond what the base allows", one.alike.join(", "))
+                }
+                LearntDoubt::Replaceable { by, .. } if by.is_empty() => {
+                    "the logs fit as well with it elsewhere".to_string()
+                }
+                LearntDoubt::Replaceable { by, .. } => {
+                    format!("the logs fit as well by {} in its place", super::in_words(by))
+                }
+            };
+            (guess(doubt), why)
         }),
     });
     let kept = learnt.kept.iter().filter_map(|one| {
         let (low, high) = one.replacing?;
-        let doubt = Some("the logs fit as well with it in place of a number that was fitted".to_string());
+        let why = "the logs fit as well with it in place of a number that was fitted".to_string();
+        let doubt = Some((Provenance::HeldHere, why));
         Some(ChangedNumber {
             file: one.file.clone(),
             key: one.key.clone(),
@@ -74,7 +87,7 @@ pub(super) fn changes(learnt: &Calibration, system: &System, plain: &System) -> 
                 value,
                 low: value,
                 high: value,
-                doubt: Some(format!("`--set {name}` gave it")),
+                doubt: Some((Provenance::Assumed, format!("`--set {name}` gave it"))),
             });
         }
     }
@@ -168,7 +181,7 @@ fn put(
         number.insert("high", written(one.high));
         // What makes the points fit, and need not be so, is no measurement of it.
         let (source, provenance) = match &one.doubt {
-            Some(doubt) => (format!("{doubt}; {source}"), Provenance::Assumed),
+            Some((guess, why)) => (format!("{why}; {source}"), *guess),
             None => (source.to_string(), Provenance::MeasuredHere),
         };
         number.insert("source", Value::from(source));
@@ -299,6 +312,15 @@ pub(super) fn card(
     let (device_file, testbed_file) = own_files(library, request, system)?;
     let mut by_file: BTreeMap<&str, Vec<&ChangedNumber>> = BTreeMap::new();
     numbers.iter().for_each(|one| by_file.entry(&one.file).or_default().push(one));
+    // A file that does not ship is named by where it lies, and the card may lie elsewhere.
+    let not_shipped = system.numbers.values().filter(|number| {
+        number.provenance != Provenance::Set
+            && !number.file.starts_with("profiles/")
+            && number.file.ends_with(".toml")
+    });
+    not_shipped.for_each(|number| {
+        by_file.entry(&number.file).or_default();
+    });
     let none = Vec::new();
 
     let mut device = parsed(&device_file, &library.draft(&request.name, Some(&request.base))?)?;

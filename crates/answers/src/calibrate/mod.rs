@@ -14,7 +14,7 @@ use offpath_learn::{
     PointCollector, RunKind, calibrate as learn, program_of,
 };
 use offpath_logs::{LogItem, TrafficDirections};
-use offpath_profile::{LearntErrors, Library, System};
+use offpath_profile::{LearntErrors, Library, Provenance, System};
 use offpath_quantity::Bytes;
 use offpath_route::{Path, Router};
 use offpath_terminal::failure::{Failure, unknown_path};
@@ -154,7 +154,10 @@ pub struct CalibratedNumberAnswer {
     pub told: bool,
     /// Where it is not told: numbers that stayed and that the points move with as with this one, so that it stands for them, too.
     pub stands_for: Vec<String>,
-    /// Where the points do not tell it, so that the card has it as `assumed`: `at-bound`, it ended where the search does and the
+    /// What the card says of it: `measured-here`; `held-here`, a guess that the points hold to what they show; or `assumed`.
+    #[cfg_attr(test, schemars(extend("enum" = ["measured-here", "held-here", "assumed"])))]
+    pub provenance: &'static str,
+    /// Where the points do not tell it, so that the card has it as a guess: `at-bound`, it ended where the search does and the
     /// points ask for more; `untold`, they do not tell it to 5%, and leave it as much room as the base does; `beyond-base`, it makes the points fit, stands for others and lies where the base's interval does not reach; `replaceable`, the points fit as well with it
     /// elsewhere within that interval. Null where neither.
     #[cfg_attr(test, schemars(extend("enum" = [null, "at-bound", "untold", "beyond-base", "replaceable"])))]
@@ -183,7 +186,7 @@ pub struct KeptNumberAnswer {
     /// The fitted numbers that it is not told apart from.
     pub alike: Vec<String>,
     /// Where it makes the points fit in place of a fitted number: the lower end of what it may be then and of what the base
-    /// allows, between which the card has it as `assumed`. Null where it does not.
+    /// allows, between which the card has it as `held-here`. Null where it does not.
     pub low: Option<String>,
     /// The upper end.
     pub high: Option<String>,
@@ -427,14 +430,14 @@ const ABOVE_PORT: f64 = 1.02;
 /// Refuses rates of payload that no port of the path carries: the base is then another card, and whatever is fitted of it is
 /// wrong by as much.
 fn check_ports(points: &[MeasuredPoint], system: &System, path: &Path) -> Result<(), Failure> {
-    let end = |name| system.endpoint(name).map(|(machine, _)| (&machine.role, machine.nic.port_rate));
-    let (Ok((from, sends)), Ok((to, receives))) = (end(&path.requester), end(&path.responder)) else {
+    let end = |name| system.endpoint(name).map(|(machine, _)| machine.role.as_str());
+    let (Ok(from), Ok(to)) = (end(&path.requester), end(&path.responder)) else {
         return Ok(());
     };
-    if from == to {
+    let ends = [from, to].map(|role| system.port_at_most(Some(role)));
+    let (true, Some(port)) = (from != to, ends.into_iter().flatten().min()) else {
         return Ok(());
-    }
-    let port = sends.min(receives);
+    };
     let above = points.iter().filter_map(|point| {
         let MeasuredRun::QueuePairs(run) = &point.run else { return None };
         let ways = if run.directions == TrafficDirections::Both { 2.0 } else { 1.0 };
@@ -456,8 +459,16 @@ fn check_ports(points: &[MeasuredPoint], system: &System, path: &Path) -> Result
             above.len(),
             points.len(),
         ),
-        "name the card that was measured by `--base` (`offpath device list`) and its machines by `--testbed`, give its port, as by \
-         `--set nic.port_rate=400Gbps --set client.nic.port_rate=400Gbps`, or leave a log out whose figure is wrong",
+        format!(
+            "name the card that was measured by `--base` (`offpath device list`) and its machines by `--testbed`, give its port, as by \
+             `{}`, or leave a log out whose figure is wrong",
+            system
+                .machines
+                .iter()
+                .map(|machine| format!("--set {}.port_rate=400Gbit/s", machine.nic.name))
+                .collect::<Vec<_>>()
+                .join(" ")
+        ),
     ))
 }
 
@@ -573,6 +584,7 @@ impl CalibratedNumberAnswer {
             at_bound: one.at_bound,
             told: one.is_told,
             stands_for: one.alike.clone(),
+            provenance: one.doubt.as_ref().map_or(Provenance::MeasuredHere, card::guess).name(),
             assumed_because: one.doubt.as_ref().map(|doubt| match doubt {
                 LearntDoubt::AtBound => "at-bound",
                 LearntDoubt::Untold => "untold",

@@ -1,6 +1,7 @@
 //! What logs say of a card, as a page of text.
 
 use super::{CalibrateAnswer, CalibratedPointAnswer, DirectionsAnswer, ErrorAnswer};
+use offpath_profile::Provenance;
 use offpath_terminal::output::{Screen, TableCell, signed};
 
 fn percent(value: Option<f64>) -> String {
@@ -180,13 +181,18 @@ impl CalibrateAnswer {
         });
         let mtu = mtu.unwrap_or_default() + &header.unwrap_or_default();
         let names: Vec<&str> = self.card.iter().map(|file| file.name.as_str()).collect();
-        let fitted = self.numbers.iter().filter(|one| one.assumed_because.is_some());
-        let kept = self.kept.iter().filter(|one| one.low.is_some());
-        let assumed: Vec<&str> =
-            fitted.map(|one| one.name.as_str()).chain(kept.map(|one| one.name.as_str())).collect();
-        let numbers = match assumed.is_empty() {
+        let of = |guess: Provenance| -> Option<String> {
+            let fitted = self.numbers.iter().filter(|one| one.provenance == guess.name());
+            let kept = self.kept.iter().filter(|one| guess == Provenance::HeldHere && one.low.is_some());
+            let names: Vec<&str> =
+                fitted.map(|one| one.name.as_str()).chain(kept.map(|one| one.name.as_str())).collect();
+            (!names.is_empty()).then(|| format!("{} `{guess}`", names.join(", ")))
+        };
+        let guesses: Vec<String> =
+            [Provenance::HeldHere, Provenance::Assumed].into_iter().filter_map(of).collect();
+        let numbers = match guesses.is_empty() {
             true => "Its numbers say `measured-here`".to_string(),
-            false => format!("Its numbers say `measured-here`, but {} `assumed`", assumed.join(", ")),
+            false => format!("Its numbers say `measured-here`, but {}", guesses.join(" and ")),
         };
         text + &format!(
             "\nThe card: {}.{mtu} {numbers}; all others are the base's, carried over.\n",

@@ -106,7 +106,7 @@ pub struct NumberAnswer {
     /// How it is known.
     #[cfg_attr(
         test,
-        schemars(extend("enum" = ["datasheet", "measured", "measured-here", "fitted", "assumed", "carried-over", "set"]))
+        schemars(extend("enum" = ["datasheet", "measured", "measured-here", "fitted", "held-here", "assumed", "carried-over", "set"]))
     )]
     pub provenance: &'static str,
     /// Where it stands.
@@ -204,6 +204,7 @@ fn provenance(provenance: Provenance) -> &'static str {
         Provenance::Measured => "measured",
         Provenance::MeasuredHere => "measured-here",
         Provenance::Fitted => "fitted",
+        Provenance::HeldHere => "held-here",
         Provenance::Assumed => "assumed",
         Provenance::CarriedOver => "carried-over",
         Provenance::Set => "set",

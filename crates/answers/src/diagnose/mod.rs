@@ -10,8 +10,9 @@ use offpath_learn::describe::describe;
 use offpath_learn::diagnose::{
     CauseGroup, DiagnosedPoint, Diagnosis, Finding, LoggedFigures, Question, RowShape, diagnose as of,
 };
-use offpath_logs::{LogFigure, LogItem, RemarkKind};
+use offpath_logs::{LogFigure, LogItem, LogMeasurement, MetricSubject, RemarkKind};
 use offpath_profile::System;
+use offpath_quantity::Bytes;
 use offpath_route::Router;
 use offpath_terminal::failure::{Failure, unknown_path};
 use offpath_terminal::options::SystemOptions;
@@ -94,8 +95,8 @@ pub struct DiagnoseAnswer {
     pub skipped: Vec<SkippedAnswer>,
     /// What the collection finds odd of the machine, whatever the rows look like: the profile may have it too.
     pub oddities: Vec<String>,
-    /// Runs of which the tool says that they failed, runs whose table ends without its last line, and logs without a figure, each
-    /// once a log: nothing is said of what they were to measure.
+    /// Runs of which the tool says that they failed, runs whose table ends without its last line, rows that carried nothing, and logs
+    /// without a figure or without one that could be compared, each once a log: nothing is said of what they were to measure.
     pub failed: Vec<UnreadLinesAnswer>,
     /// Other lines that give no figure and are none that a known tool prints beside them; `offpath import` names each.
     pub unread_lines: u64,
@@ -247,6 +248,7 @@ pub fn diagnose(request: &DiagnoseRequest) -> Result<DiagnoseAnswer, Failure> {
     let mut figures = LoggedFigures::new(&path);
     let mut lines: Vec<UnreadLinesAnswer> = Vec::new();
     let (mut failed, mut unread_lines): (Vec<(RemarkKind, UnreadLinesAnswer)>, u64) = (Vec::new(), 0);
+    let mut stalls = Stalls::default();
     let files = import_each(&ImportRequest { logs: request.logs.clone() }, |file, item| {
         if let LogItem::Remark(remark) = &item {
             match remark.kind {
@@ -271,7 +273,10 @@ pub fn diagnose(request: &DiagnoseRequest) -> Result<DiagnoseAnswer, Failure> {
             }
         }
         match item {
-            LogItem::Measurement(measurement) => figures.add(file, &measurement),
+            LogItem::Measurement(measurement) => {
+                stalls.add(file, &measurement);
+                figures.add(file, &measurement);
+            }
             // Its line has figures.
             LogItem::Remark(remark) if remark.kind == RemarkKind::Unended => {}
             LogItem::Remark(remark) => match lines.iter_mut().find(|known| known.why == remark.why) {
@@ -287,7 +292,13 @@ pub fn diagnose(request: &DiagnoseRequest) -> Result<DiagnoseAnswer, Failure> {
         Ok(())
     })?;
     let mut failed: Vec<UnreadLinesAnswer> = failed.into_iter().map(|(_, failed)| failed).collect();
+    failed.extend(stalls.end());
     let mut open = Vec::new();
+    let read: Vec<(String, u64)> = files
+        .iter()
+        .filter(|file| file.measured_lines > 0)
+        .map(|file| (file.file.clone(), file.measured_lines))
+        .collect();
     for file in files {
         if file.open_tables > 0 {
             open.push(format!(
@@ -317,6 +328,14 @@ pub fn diagnose(request: &DiagnoseRequest) -> Result<DiagnoseAnswer, Failure> {
     })?;
     let mut answer = DiagnoseAnswer::of(&system, path, found, request.least_share);
     answer.assumed.extend(unread.into_iter().chain(open));
+    for (file, count) in read {
+        let is_known = answer.points.iter().any(|point| point.file == file)
+            || failed.iter().any(|known| known.file == file);
+        if !is_known {
+            let why = "no line of it could be compared with what is expected".to_string();
+            failed.push(UnreadLinesAnswer { file, line: 1, count, why });
+        }
+    }
     if options.testbed != request.system.testbed {
         answer.assumed.push(format!(
             "both machines have this card, as in the testbed `{}`; where the other has another, name its testbed by `--testbed`",
@@ -333,6 +352,48 @@ pub fn diagnose(request: &DiagnoseRequest) -> Result<DiagnoseAnswer, Failure> {
         answer.nothing_comparable = Some(NothingComparableAnswer::of(figures_found, lines));
     }
     Ok(answer)
+}
+
+/// Rows of bandwidth tests that carried nothing, of which no share of anything can be given.
+#[derive(Default)]
+struct Stalls {
+    /// The line that is read, whether a figure of it is 0, and whether one is not.
+    line: Option<(String, u64, bool, bool)>,
+    found: Vec<UnreadLinesAnswer>,
+}
+
+impl Stalls {
+    fn add(&mut self, file: &str, measurement: &LogMeasurement) {
+        let is_rate =
+            matches!(measurement.metric.subject, MetricSubject::Bandwidth | MetricSubject::OperationRate);
+        if !is_rate || measurement.conditions.payload == Some(Bytes::ZERO) {
+            return;
+        }
+        if self.line.as_ref().is_none_or(|(known, line, ..)| known != file || *line != measurement.line) {
+            self.close();
+            self.line = Some((file.to_string(), measurement.line, false, false));
+        }
+        if let Some((_, _, is_none, is_some)) = &mut self.line {
+            let is_zero = measurement.figure.value() == 0.0;
+            (*is_none, *is_some) = (*is_none || is_zero, *is_some || !is_zero);
+        }
+    }
+
+    fn close(&mut self) {
+        let Some((file, line, true, false)) = self.line.take() else { return };
+        match self.found.iter_mut().find(|known| known.file == file) {
+            Some(known) => known.count += 1,
+            None => {
+                let why = "the row has a rate of 0: the run carried nothing".to_string();
+                self.found.push(UnreadLinesAnswer { file, line, count: 1, why });
+            }
+        }
+    }
+
+    fn end(mut self) -> Vec<UnreadLinesAnswer> {
+        self.close();
+        self.found
+    }
 }
 
 /// From the client to the host of the machine that carries the card.
@@ -394,11 +455,14 @@ impl DiagnoseAnswer {
         }
     }
 
-    /// Whether every row reaches the share that is asked for, no run failed and each ended; without a share, whether any could be compared.
+    /// Whether every row reaches the share that is asked for and is none that no port carries, and of every log something was compared
+    /// and no run failed; without a share, whether any row could be compared.
     pub fn is_met(&self) -> bool {
+        let is_impossible = self.shapes.iter().any(|shape| shape.name == "above-line-rate");
         match self.reaching_rows {
             Some(reaching) => {
-                !self.points.is_empty() && reaching == self.points.len() as u64 && self.failed.is_empty()
+                let all = !self.points.is_empty() && reaching == self.points.len() as u64;
+                all && self.failed.is_empty() && !is_impossible
             }
             None => !self.points.is_empty(),
         }

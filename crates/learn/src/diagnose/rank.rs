@@ -6,7 +6,7 @@ use super::points::{self, PrintedUnit, Runs, UNITS};
 use super::rows::{MOST_DEVIATION, Row, changed, deviation, is_off, is_systematic};
 use super::{CauseGroup, Diagnosis, DiagnosisVerdict, Finding, shape};
 use crate::describe::Description;
-use crate::expect::{ExpectError, ToolBench};
+use crate::expect::{CeilingKind, ExpectError, ToolBench};
 use crate::run::RunLength;
 use offpath_profile::System;
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ pub(super) const LEAST_SHARE: f64 = 0.2;
 pub(super) const LEAST_SMALL_SHARE: f64 = 0.05;
 
 /// How often a share is corrected by what is expected with it.
-pub(super) const CORRECTIONS: usize = 4;
+pub(super) const CORRECTIONS: usize = 12;
 
 /// By how much what is expected may still differ, for a share to be that of the plateau.
 pub(super) const AT_PLATEAU: f64 = 0.02;
@@ -36,25 +36,25 @@ pub(super) const AT_PLATEAU: f64 = 0.02;
 /// Shares of a rate below which nobody's is, and from which on it is the whole.
 pub(super) const SHARES: std::ops::Range<f64> = 0.01..0.97;
 
-/// Ports and links that are as slow as the greatest bandwidth of the rows has them, whatever their rates are called: one
-/// that fell to another rate than half of it is as much a cause.
+/// Message rates are one rate down to this share of the greatest.
+const NEAR_GREATEST: f64 = 0.9;
+
+/// Ports and links that are as slow as the greatest bandwidth of the rows has them, and a processor that is as slow as their greatest
+/// message rate has it, whatever these are called: one that fell to another rate than half of it is as much a cause.
 pub(super) fn of_plateau(rows: &[(&Row, f64)], system: &System, path: &str) -> Vec<CauseDegree> {
-    let bits = |row: &Row| Some(row.rate_per_s()? * row.runs.reference.payload.get() as f64 * 8.0);
-    let greatest =
-        rows.iter().filter_map(|(row, _)| Some((row, bits(row)?))).max_by(|a, b| a.1.total_cmp(&b.1));
-    let Some((row, _)) = greatest else { return Vec::new() };
-    let (run, measured) = (&row.runs.reference, row.point.performance());
-    let of = |cause: Cause, change: fn(f64) -> CauseChange| {
+    let greatest = |of: &dyn Fn(&Row) -> Option<f64>| {
+        let all = rows.iter().filter_map(|(row, _)| Some((*row, of(row)?)));
+        all.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(row, _)| row)
+    };
+    let of = |row: Option<&Row>, cause: Cause, change: fn(f64) -> CauseChange, degree: fn(f64) -> String| {
+        let row = row?;
+        let (run, measured) = (&row.runs.reference, row.point.performance());
         let mut share = 1.0;
         for _ in 0..=CORRECTIONS {
             let expected = changed(system, path, &[&change(share)])?.expect(run).ok()?;
             let ratio = measured / points::performance(row.figure(&expected)?);
             if share < 1.0 && (ratio - 1.0).abs() < AT_PLATEAU {
-                return Some(CauseDegree {
-                    cause,
-                    degree: format!("{share:.3} of its rate"),
-                    change: change(share),
-                });
+                return Some(CauseDegree { cause, degree: degree(share), change: change(share) });
             }
             share *= ratio;
             if !SHARES.contains(&share) {
@@ -63,10 +63,31 @@ pub(super) fn of_plateau(rows: &[(&Row, f64)], system: &System, path: &str) -> V
         }
         None
     };
-    [of(Cause::PortRate, CauseChange::PortShare), of(Cause::PcieLink, CauseChange::LinkShare)]
-        .into_iter()
-        .flatten()
-        .collect()
+    let bytes = greatest(&|row| Some(row.rate_per_s()? * row.runs.reference.payload.get() as f64));
+    // A thread that is slower shows where it bound before. Of many rows at one rate the greatest is so by its noise.
+    let is_of_thread = |row: &Row| {
+        let expected = changed(system, path, &[]).and_then(|bench| bench.expect(&row.runs.reference).ok());
+        expected.is_some_and(|expected| {
+            matches!(expected.binding(), CeilingKind::PostingThread | CeilingKind::ReceivingThread)
+        })
+    };
+    let mut at_greatest: Vec<(&Row, f64)> =
+        rows.iter().filter_map(|(row, _)| Some((*row, row.rate_per_s()?))).collect();
+    at_greatest.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let most = at_greatest.first().map_or(0.0, |(_, rate)| *rate);
+    at_greatest.retain(|(_, rate)| *rate >= NEAR_GREATEST * most);
+    let messages =
+        at_greatest.get(at_greatest.len() / 2).map(|(row, _)| *row).filter(|row| is_of_thread(row));
+    let rate = |share: f64| format!("{share:.3} of its rate");
+    let times: fn(f64) -> CauseChange = |share| CauseChange::ProcessorTimes(1.0 / share);
+    [
+        of(bytes, Cause::PortRate, CauseChange::PortShare, rate),
+        of(bytes, Cause::PcieLink, CauseChange::LinkShare, rate),
+        of(messages, Cause::ProcessorClock, times, |share| format!("{:.2} times as long", 1.0 / share)),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// Rows to be explained.

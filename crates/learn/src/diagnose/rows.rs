@@ -227,18 +227,20 @@ pub(super) fn off_rows(kept: &[(&Row, f64, f64)]) -> Vec<usize> {
     off
 }
 
-/// A series all of whose rows are at half of what is expected.
+/// A series nearly all of whose rows are at half of what is expected.
 pub(super) struct Half<'s> {
     pub series: &'s Series,
     lines: (u64, u64),
     payloads: (u64, u64),
 }
 
-/// How far a row, and how far the mean of a series, may be from exactly half, as a logarithm.
-const MOST_FROM_HALF: f64 = 0.08;
-const MOST_MEAN_FROM_HALF: f64 = 0.03;
+/// How far a row, and how far the median of a series, may be from exactly half, as a logarithm: as far as what is no gap.
+const MOST_FROM_HALF: f64 = 0.105;
+const MOST_MEDIAN_FROM_HALF: f64 = 0.05;
+/// The share of the rows that have to be: one may be off by something of its own.
+const LEAST_AT_HALF: f64 = 0.8;
 
-/// Series over payloads whose rows are all at half of what is expected as stated. Over so many payloads as this asks for,
+/// Series over payloads nearly all of whose rows are at half of what is expected as stated. Over so many payloads as this asks for,
 /// different things bind the rate, and nothing that slows one of them halves all rows.
 pub(super) fn halves<'s>(kept: &[(&Row<'s>, f64, f64)]) -> Vec<Half<'s>> {
     const LEAST_ROWS: usize = 4;
@@ -246,13 +248,15 @@ pub(super) fn halves<'s>(kept: &[(&Row<'s>, f64, f64)]) -> Vec<Half<'s>> {
     let of_stated: Vec<(&Row, f64)> = kept.iter().map(|(row, _, gap)| (*row, *gap)).collect();
     let mut found = Vec::new();
     for series in by_series(&of_stated) {
-        let from_half = |(_, gap): &(&Row, f64)| gap - 2f64.ln();
-        let mean = series.iter().map(from_half).sum::<f64>() / series.len() as f64;
+        let mut from_half: Vec<f64> = series.iter().map(|(_, gap)| gap - 2f64.ln()).collect();
+        from_half.sort_by(f64::total_cmp);
+        let median = (from_half[(from_half.len() - 1) / 2] + from_half[from_half.len() / 2]) / 2.0;
         let payloads = || series.iter().map(|(row, _)| row.runs.stated.payload.get());
         let (least, most) = (payloads().min().unwrap_or(0), payloads().max().unwrap_or(0));
         let is_wide = series.len() >= LEAST_ROWS && most >= least.saturating_mul(LEAST_SPAN);
-        let is_half = series.iter().all(|one| from_half(one).abs() <= MOST_FROM_HALF);
-        if is_wide && is_half && mean.abs() <= MOST_MEAN_FROM_HALF {
+        let near = from_half.iter().filter(|one| one.abs() <= MOST_FROM_HALF).count();
+        let is_half = near as f64 >= LEAST_AT_HALF * series.len() as f64;
+        if is_wide && is_half && median.abs() <= MOST_MEDIAN_FROM_HALF {
             let lines = (series[0].0.point.line, series[series.len() - 1].0.point.line);
             found.push(Half { series: series[0].0.series, lines, payloads: (least, most) });
         }

@@ -85,8 +85,7 @@ fn constant(values: &[f64]) -> Option<(usize, usize)> {
 /// The shapes of every series.
 pub(super) fn shapes(all: &[Series], system: &System) -> Vec<RowShape> {
     let mut found = Vec::new();
-    let port =
-        system.machines.iter().map(|machine| machine.nic.port_rate.bits_per_second()).min().unwrap_or(0);
+    let port = system.port_at_most(None).map_or(0, |rate| rate.bits_per_second());
     for series in all {
         let mut add = |name: &'static str, lines: (u64, u64), what: String| {
             found.push(RowShape { file: series.file.clone(), lines, name, what });

@@ -5,7 +5,9 @@ use crate::failure::Failure;
 use crate::output::{OutputFile, tell};
 use crate::progress::Progress;
 use clap::Args;
-use offpath::answers::calibrate::{CalibrateAnswer, CalibrateRequest, calibrate_telling, card_files};
+use offpath::answers::calibrate::{
+    CalibrateAnswer, CalibrateRequest, CardFile, calibrate_telling, card_files,
+};
 use offpath::learn::HoldOut;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -76,17 +78,28 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     let found = calibrate_telling(&request, &shown);
     drop(shown);
     let found = found?;
-    if let Some(output) = &options.output {
-        let folder = output.parent().unwrap_or(Path::new(""));
-        let files: Vec<PathBuf> = found.card.iter().map(|file| folder.join(&file.name)).collect();
-        files.iter().try_for_each(|file| absent(file))?;
-        for (path, file) in files.iter().zip(&found.card) {
-            OutputFile::create(path)?.write(file.text.as_bytes())?;
-            tell(&format!("wrote {}", path.display()));
+    let written = options.output.as_ref().map_or(Ok(()), |output| write_card(output, &found.card));
+    // What was learnt is said, also where its files found no place.
+    context.screen.emit(&answer(&found, context, CalibrateAnswer::text)?)?;
+    written.map(|()| ExitCode::SUCCESS)
+}
+
+/// Writes all files of a card, or none.
+fn write_card(output: &Path, card: &[CardFile]) -> Result<(), Failure> {
+    let folder = output.parent().unwrap_or(Path::new(""));
+    let files: Vec<PathBuf> = card.iter().map(|file| folder.join(&file.name)).collect();
+    files.iter().try_for_each(|file| absent(file))?;
+    for (place, (path, file)) in files.iter().zip(card).enumerate() {
+        let written = OutputFile::create(path).and_then(|own| own.write(file.text.as_bytes()));
+        if let Err(failure) = written {
+            for path in &files[..=place] {
+                let _ = std::fs::remove_file(path);
+            }
+            return Err(failure);
         }
     }
-    context.screen.emit(&answer(&found, context, CalibrateAnswer::text)?)?;
-    Ok(ExitCode::SUCCESS)
+    files.iter().for_each(|path| tell(&format!("wrote {}", path.display())));
+    Ok(())
 }
 
 /// The card's name, which is its file's.
