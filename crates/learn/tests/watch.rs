@@ -233,6 +233,12 @@ fn a_counter_that_the_next_reading_lacks_is_said() {
     assert_eq!(of(&format!("{reads}:9\n{packets}:9\n")), [Counted::Vanished { from: 7 }]);
     // Another tool's reading has none of its place.
     assert_eq!(of(&format!("{packets}:9\n")), []);
+    // A device that is gone is lost with all of its counters, where another goes on.
+    let other = packets.replace("nic_0", "nic_9");
+    let (readings, _) = read(&format!("time 1\n{order}:7\n{other}:5\ntime 2\n{other}:9\n"));
+    let (.., counted) = readings.intervals().next().expect("there are two");
+    let lost = counted.iter().filter(|(_, one)| matches!(one, Counted::Vanished { from: 7 }));
+    assert_eq!(lost.count(), 1, "{counted:?}");
 }
 
 /// A driver that was loaded anew clears all counters: those that count faster stand higher again than before.

@@ -145,11 +145,20 @@ impl CounterReadings {
             doubt(&mut counted);
             let places: BTreeSet<(Option<String>, CounterPlace)> =
                 counted.keys().map(|key| (key.device.clone(), key.place)).collect();
-            let gone = before.iter().filter(|(key, _)| {
-                !after.contains_key(*key)
-                    && !self.ambiguous.contains(*key)
-                    && places.contains(&(key.device.clone(), key.place))
-            });
+            // A reading that goes on and has an RDMA device no more has lost it, and is no other tool's.
+            let devices: BTreeSet<&String> = after.keys().filter_map(|key| key.device.as_ref()).collect();
+            let is_lost = |key: &CounterKey| {
+                let device = key.device.as_ref().filter(|_| key.is_rdma() && !counted.is_empty());
+                device.is_some_and(|device| !devices.contains(device))
+            };
+            let gone: Vec<(&CounterKey, &u64)> = before
+                .iter()
+                .filter(|(key, _)| {
+                    !after.contains_key(*key)
+                        && !self.ambiguous.contains(*key)
+                        && (places.contains(&(key.device.clone(), key.place)) || is_lost(key))
+                })
+                .collect();
             let come = after.iter().filter(|(key, to)| {
                 !before.contains_key(*key)
                     && **to > 0
@@ -157,7 +166,7 @@ impl CounterReadings {
                     && places.contains(&(key.device.clone(), key.place))
             });
             let come: Vec<(&CounterKey, &u64)> = come.collect();
-            counted.extend(gone.map(|(key, from)| (key, Counted::Vanished { from: *from })));
+            counted.extend(gone.into_iter().map(|(key, from)| (key, Counted::Vanished { from: *from })));
             counted.extend(come.into_iter().map(|(key, to)| (key, Counted::Appeared { to: *to })));
             (*from, *to, counted)
         })
