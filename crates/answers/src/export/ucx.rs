@@ -120,7 +120,7 @@ pub fn ucx(request: &UcxRequest) -> Result<UcxAnswer, Failure> {
         Ok(depth) => {
             let from = format!(
                 "the model: {depth} is the least power of two at which one queue pair's READs and WRITEs of 64 B to 64 KiB on \
-                 {path} reach {}% of what deeper queues do",
+                 {path}, each with a completion, reach {}% of what deeper queues do",
                 ENOUGH * 100.0
             );
             let (key, meaning) = ("UCX_RC_TX_QUEUE_LEN", "requests of a queue pair posted ahead");
