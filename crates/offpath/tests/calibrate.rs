@@ -234,7 +234,8 @@ fn beside<'a>(
             qps: Some(pairs),
             cq_moderation: Some(100),
             outstanding_reads: program.contains("read").then_some(16),
-            iterations: Some(1000),
+            // As perftest has it where nothing is asked for.
+            iterations: None,
             ..ToolRequest::default()
         };
         let tool = tool(&request).expect("it is predicted");
