@@ -872,6 +872,30 @@ fn exactly_half_at_every_size_is_told_and_explained_by_what_halves() {
     assert_eq!(first.cause, Cause::LatencySpan);
 }
 
+/// One request at a time takes long whatever the clock: rows of a head that states it, a little off from what is expected of them, are
+/// no clock of ten times.
+#[test]
+fn a_stated_depth_is_no_slow_clock() {
+    for device in ["connectx7", "bluefield2"] {
+        for program in ["ib_read_bw", "ib_write_bw"] {
+            for times in [1.0, 1.1, 1.2, 1.3] {
+                let hidden = hidden_system(device, &[]);
+                let bench = ToolBench::new(&hidden, "client-host").expect("a path");
+                let asked = Asked { runs: vec![depth::<1>], counted: times, ..as_usual() };
+                let text = printed(&bench, program, &asked, &mut Noise(9));
+                let found = diagnose(&system(device, &[]), figures(&[("a.log".to_string(), text)]), None);
+                let found = found.expect("it can be compared");
+                assert_eq!(
+                    rank(&found, Cause::TxDepth),
+                    Some(1),
+                    "{device} {program} {times}: {:?}",
+                    names(&found)
+                );
+            }
+        }
+    }
+}
+
 /// A best stretch that is over twice the mean is a run that stalled for a part of its time: told, asked for, and evidence, and no
 /// verdict.
 #[test]

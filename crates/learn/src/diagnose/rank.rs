@@ -36,6 +36,9 @@ pub(super) const AT_PLATEAU: f64 = 0.02;
 /// Shares of a rate below which nobody's is, and from which on it is the whole.
 pub(super) const SHARES: std::ops::Range<f64> = 0.01..0.97;
 
+/// No processor is slower by more than its clock and its cores' power saving make it.
+const MOST_TIMES: f64 = 4.0;
+
 /// Message rates are one rate down to this share of the greatest.
 const NEAR_GREATEST: f64 = 0.9;
 
@@ -64,9 +67,9 @@ pub(super) fn of_plateau(rows: &[(&Row, f64)], system: &System, path: &str) -> V
         None
     };
     let bytes = greatest(&|row| Some(row.rate_per_s()? * row.runs.reference.payload.get() as f64));
-    // A thread that is slower shows where it bound before. Of many rows at one rate the greatest is so by its noise.
+    // A thread that is slower shows where it bound before, of the run as it is stated: a depth of 1 is no slow clock. Of many rows at one rate the greatest is so by its noise.
     let is_of_thread = |row: &Row| {
-        let expected = changed(system, path, &[]).and_then(|bench| bench.expect(&row.runs.reference).ok());
+        let expected = changed(system, path, &[]).and_then(|bench| bench.expect(&row.runs.stated).ok());
         expected.is_some_and(|expected| {
             matches!(expected.binding(), CeilingKind::PostingThread | CeilingKind::ReceivingThread)
         })
@@ -83,7 +86,10 @@ pub(super) fn of_plateau(rows: &[(&Row, f64)], system: &System, path: &str) -> V
     [
         of(bytes, Cause::PortRate, CauseChange::PortShare, rate),
         of(bytes, Cause::PcieLink, CauseChange::LinkShare, rate),
-        of(messages, Cause::ProcessorClock, times, |share| format!("{:.2} times as long", 1.0 / share)),
+        of(messages, Cause::ProcessorClock, times, |share| format!("{:.2} times as long", 1.0 / share))
+            .filter(
+                |degree| matches!(degree.change, CauseChange::ProcessorTimes(times) if times <= MOST_TIMES),
+            ),
     ]
     .into_iter()
     .flatten()
