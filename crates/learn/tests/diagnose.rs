@@ -896,6 +896,21 @@ fn a_stated_depth_is_no_slow_clock() {
     }
 }
 
+/// Nor are READs in flight that a head states a slow port.
+#[test]
+fn stated_reads_in_flight_are_no_slow_port() {
+    let known = system("connectx7", &[]);
+    let bench = ToolBench::new(&hidden_system("connectx7", &[]), "client-host").expect("a path");
+    let asked = Asked { runs: vec![|run| run.outstanding_reads = Some(1)], ..as_usual() };
+    let whole = printed(&bench, "ib_read_bw", &asked, &mut Noise(3));
+    let is_of_4096 = |line: &&str| {
+        line.split_whitespace().next().is_none_or(|one| one == "4096" || one.parse::<u64>().is_err())
+    };
+    let one: String = whole.lines().filter(is_of_4096).map(|line| format!("{line}\n")).collect();
+    let found = diagnose(&known, figures(&[("a.log".to_string(), one)]), None).expect("it can be compared");
+    assert_eq!(rank(&found, Cause::OutstandingReads), Some(1), "{:?}", names(&found));
+}
+
 /// A best stretch that is over twice the mean is a run that stalled for a part of its time: told, asked for, and evidence, and no
 /// verdict.
 #[test]

@@ -27,6 +27,9 @@ pub(super) const LEAST_SHARE: f64 = 0.2;
 /// The same of a small gap.
 pub(super) const LEAST_SMALL_SHARE: f64 = 0.05;
 
+/// How much more of the gap a cause has to explain than one that the log states, to go before it.
+const STATED: f64 = 0.1;
+
 /// How often a share is corrected by what is expected with it.
 pub(super) const CORRECTIONS: usize = 12;
 
@@ -242,7 +245,9 @@ impl Fit<'_, '_> {
             if diagnosis.verdict == DiagnosisVerdict::SlightlyLow { LEAST_SMALL_SHARE } else { LEAST_SHARE };
         let mut ranked: Vec<Candidate> =
             best.into_values().filter(|one| share(one.error) >= least_share).collect();
-        ranked.sort_by(|a, b| a.error.total_cmp(&b.error));
+        // What the log itself states is no guess: another cause has to explain clearly more to go before it.
+        let stated = |one: &Candidate| if one.evidence.is_empty() { 0.0 } else { STATED * error_without };
+        ranked.sort_by(|a, b| (a.error - stated(a)).total_cmp(&(b.error - stated(b))));
         for candidate in &mut ranked {
             candidate.evidence.extend(spoken_for(candidate.cause, machine));
             candidate.evidence.extend(shape::spoken_for(candidate.cause, diagnosis));
