@@ -98,6 +98,10 @@ fn a_collection_is_shown_as_data_and_as_text() {
     let archive = folder.path().join("machine.tar").display().to_string();
     let asked = offpath(&["collect", "-o", &archive, "--format", "json"]);
     assert!(Path::new(&archive).exists(), "{}", asked.stderr);
+    let kept = fs::read(&archive).expect("it was written");
+    let again = offpath(&["collect", "-o", &archive]);
+    assert!(again.code == 2 && again.stderr.contains("is there already"), "{}", again.stderr);
+    assert_eq!(fs::read(&archive).expect("it is still there"), kept);
     let read = offpath(&["collect", "--from", &archive, "--format", "json"]);
     // A machine with several cards is asked which; what was gathered is whole all the same.
     assert_eq!(asked.code, read.code, "{}\n{}", asked.stderr, read.stderr);
