@@ -172,6 +172,15 @@ struct Side<'r> {
     threads: [Option<StationId>; 2],
 }
 
+impl Side<'_> {
+    /// What a request asks of all stations but the processors of the two threads.
+    fn beside_threads(&self) -> Demand {
+        let mut demand = self.demand.clone();
+        demand.time.retain(|station, _| !self.threads.contains(&Some(*station)));
+        demand
+    }
+}
+
 impl ToolBench {
     /// A bench on which the requester of `path` runs the client, and the responder the server.
     ///
@@ -334,9 +343,8 @@ fn marks(side: &Side<'_>, router: &Router) -> BTreeMap<Mark, Time> {
 /// How much longer the bytes of a request alone take since its queue pair carries them slower than everything on their way.
 fn behind_queue_pair(side: &Side<'_>, router: &Router) -> Time {
     let bytes = |machine: &Machine| machine.nic.queue_pair_rate.time_for(side.route.payload);
-    let mut demand = side.demand.clone();
-    demand.time.retain(|station, _| !side.threads.contains(&Some(*station)));
-    let slowest = demand.capacity(router).map_or(Time::ZERO, |(rate, _)| Time::from_seconds(1.0 / rate));
+    let slowest =
+        side.beside_threads().capacity(router).map_or(Time::ZERO, |(rate, _)| Time::from_seconds(1.0 / rate));
     bytes(side.from.0).max(bytes(side.to.0)).saturating_sub(slowest)
 }
 
@@ -365,9 +373,7 @@ fn bandwidth(router: &Router, run: &ToolRun, sides: &[Side<'_>], loops: &KnownLo
     // What both directions ask for together: each goes as often as the other.
     let mut demand = Demand::default();
     for side in sides {
-        let mut own = side.demand.clone();
-        own.time.retain(|station, _| !side.threads.contains(&Some(*station)));
-        demand.add(&own);
+        demand.add(&side.beside_threads());
     }
     let mut ceilings = Vec::new();
     let mut station_time = Time::ZERO;

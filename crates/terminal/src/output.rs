@@ -460,6 +460,18 @@ impl OutputFile {
         OutputFile::create(file)
     }
 
+    /// Refuses a file that is there: what somebody has is never replaced.
+    pub fn absent(file: &Path) -> Result<(), Failure> {
+        // What is no file, such as a pipe or a terminal, is written to as it is.
+        match std::fs::metadata(file).is_ok_and(|known| known.is_file()) {
+            true => Err(Failure::input(
+                format!("`{}` is there already", file.display()),
+                "name another file, or remove this one first",
+            )),
+            false => Ok(()),
+        }
+    }
+
     /// Makes sure that the file can be written.
     pub fn create(file: &Path) -> Result<OutputFile, Failure> {
         let failed = |error: std::io::Error| unwritable(file, &error);

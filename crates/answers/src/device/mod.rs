@@ -5,7 +5,7 @@ mod drawing;
 use crate::SCHEMA_VERSION;
 use crate::report::Topology;
 use crate::system::{SystemAnswer, TopologyAnswer};
-use offpath_profile::{Category, Listed, Number, Provenance, System};
+use offpath_profile::{Category, Listed, Number, System};
 use offpath_quantity::{Dimension, Quantity};
 use offpath_terminal::failure::{Failure, nearest};
 use offpath_terminal::options::SystemOptions;
@@ -198,19 +198,6 @@ fn base_unit(dimension: Dimension) -> &'static str {
     }
 }
 
-fn provenance(provenance: Provenance) -> &'static str {
-    match provenance {
-        Provenance::Datasheet => "datasheet",
-        Provenance::Measured => "measured",
-        Provenance::MeasuredHere => "measured-here",
-        Provenance::Fitted => "fitted",
-        Provenance::HeldHere => "held-here",
-        Provenance::Assumed => "assumed",
-        Provenance::CarriedOver => "carried-over",
-        Provenance::Set => "set",
-    }
-}
-
 impl DeviceAnswer {
     fn of(system: &System) -> DeviceAnswer {
         let number = |(name, number): (&String, &std::sync::Arc<Number>)| NumberAnswer {
@@ -223,7 +210,7 @@ impl DeviceAnswer {
             text: number.value.to_string(),
             low_text: number.low.map(|end| end.to_string()),
             high_text: number.high.map(|end| end.to_string()),
-            provenance: provenance(number.provenance),
+            provenance: number.provenance.name(),
             source: number.source.clone(),
             rows: number.rows.clone(),
             note: number.note.clone(),

@@ -176,7 +176,7 @@ pub(super) fn warm_against_cold(points: &[MeasuredPoint], answer: &[PredictedPoi
     found
 }
 
-pub(super) fn quantile(values: &[f64], share: f64) -> f64 {
+pub(crate) fn quantile(values: &[f64], share: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     match sorted.len() {

@@ -15,6 +15,8 @@ pub use answer::{
     LearntNumber, PredictedPoint, program_of,
 };
 
+pub(crate) use errors::quantile;
+
 use crate::descent::{Found, Search};
 use crate::points::{HoldOut, MeasuredPoint, held_out, holds_nothing};
 use crate::posting::KnownLoops;

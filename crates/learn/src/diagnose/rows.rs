@@ -4,6 +4,7 @@ use super::GAP;
 use super::cause::CauseChange;
 use super::points::{self, Point, PrintedUnit, Runs, Series};
 use super::shape::RowShape;
+use crate::calibrate::quantile;
 use crate::expect::{Expected, ToolBench};
 use crate::run::{RunKind, ToolRun};
 use offpath_logs::{LogFigure, TrafficDirections};
@@ -232,6 +233,8 @@ pub(super) struct Half<'s> {
     pub series: &'s Series,
     lines: (u64, u64),
     payloads: (u64, u64),
+    /// How many of its rows are at half, of how many.
+    rows: (usize, usize),
 }
 
 /// How far a row, and how far the median of a series, may be from exactly half, as a logarithm: as far as what is no gap.
@@ -248,17 +251,20 @@ pub(super) fn halves<'s>(kept: &[(&Row<'s>, f64, f64)]) -> Vec<Half<'s>> {
     let of_stated: Vec<(&Row, f64)> = kept.iter().map(|(row, _, gap)| (*row, *gap)).collect();
     let mut found = Vec::new();
     for series in by_series(&of_stated) {
-        let mut from_half: Vec<f64> = series.iter().map(|(_, gap)| gap - 2f64.ln()).collect();
-        from_half.sort_by(f64::total_cmp);
-        let median = (from_half[(from_half.len() - 1) / 2] + from_half[from_half.len() / 2]) / 2.0;
+        let from_half: Vec<f64> = series.iter().map(|(_, gap)| gap - 2f64.ln()).collect();
         let payloads = || series.iter().map(|(row, _)| row.runs.stated.payload.get());
         let (least, most) = (payloads().min().unwrap_or(0), payloads().max().unwrap_or(0));
         let is_wide = series.len() >= LEAST_ROWS && most >= least.saturating_mul(LEAST_SPAN);
         let near = from_half.iter().filter(|one| one.abs() <= MOST_FROM_HALF).count();
         let is_half = near as f64 >= LEAST_AT_HALF * series.len() as f64;
-        if is_wide && is_half && median.abs() <= MOST_MEDIAN_FROM_HALF {
+        if is_wide && is_half && quantile(&from_half, 0.5).abs() <= MOST_MEDIAN_FROM_HALF {
             let lines = (series[0].0.point.line, series[series.len() - 1].0.point.line);
-            found.push(Half { series: series[0].0.series, lines, payloads: (least, most) });
+            found.push(Half {
+                series: series[0].0.series,
+                lines,
+                payloads: (least, most),
+                rows: (near, series.len()),
+            });
         }
     }
     found
@@ -266,7 +272,7 @@ pub(super) fn halves<'s>(kept: &[(&Row<'s>, f64, f64)]) -> Vec<Half<'s>> {
 
 impl Half<'_> {
     pub fn shape(&self) -> RowShape {
-        let (least, most) = self.payloads;
+        let ((least, most), (near, all)) = (self.payloads, self.rows);
         let what = match self.series.kind {
             RunKind::Bandwidth => "half as much as is expected",
             RunKind::Latency => "twice the latency that is expected",
@@ -276,8 +282,8 @@ impl Half<'_> {
             lines: self.lines,
             name: "exactly-half",
             what: format!(
-                "{what} at every size from {least} to {most} B: what slows a part of the way does not halve all sizes alike, what \
-                 counts or times a half does"
+                "{what} in {near} of {all} rows from {least} to {most} B: what slows a part of the way seldom halves all sizes alike, \
+                 what counts or times a half does"
             ),
         }
     }

@@ -70,7 +70,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     if let Some(output) = &options.output {
         // What the fit takes minutes for has to have a place.
         for name in card_files(&request)? {
-            absent(&output.with_file_name(name))?;
+            OutputFile::absent(&output.with_file_name(name))?;
         }
         OutputFile::create(output)?;
     }
@@ -88,7 +88,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
 fn write_card(output: &Path, card: &[CardFile]) -> Result<(), Failure> {
     let folder = output.parent().unwrap_or(Path::new(""));
     let files: Vec<PathBuf> = card.iter().map(|file| folder.join(&file.name)).collect();
-    files.iter().try_for_each(|file| absent(file))?;
+    files.iter().try_for_each(|file| OutputFile::absent(file))?;
     for (place, (path, file)) in files.iter().zip(card).enumerate() {
         let written = OutputFile::create(path).and_then(|own| own.write(file.text.as_bytes()));
         if let Err(failure) = written {
@@ -111,16 +111,5 @@ fn card_name(output: &Path) -> Result<String, Failure> {
             format!("`--output {}` is not a file of a device", output.display()),
             "name one that ends in `.toml`, as in `mycard.toml`",
         )),
-    }
-}
-
-/// A profile that somebody wrote is never replaced.
-fn absent(file: &Path) -> Result<(), Failure> {
-    match file.try_exists() {
-        Ok(true) => Err(Failure::input(
-            format!("`{}` is there already", file.display()),
-            "name another file with `--output`, or remove this one first",
-        )),
-        _ => Ok(()),
     }
 }

@@ -50,12 +50,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         context.screen.emit(&answer(&found, context, CollectAnswer::text)?)?;
         return Ok(ExitCode::SUCCESS);
     }
-    if let Some(file) = options.out.as_deref().filter(|file| file.is_file()) {
-        return Err(Failure::input(
-            format!("`{}` is there already", file.display()),
-            "name another file with `-o`, or remove this one first",
-        ));
-    }
+    options.out.as_deref().map_or(Ok(()), OutputFile::absent)?;
     // A file that cannot be written is told before the machine is asked.
     let out =
         options.out.as_deref().map(|file| Ok::<_, Failure>((file, OutputFile::create(file)?))).transpose()?;

@@ -61,12 +61,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         Command::Table(options) => {
             context.system.refuse("export table", false)?;
             let form = TableForm::of(&options.output)?;
-            if options.output.exists() {
-                return Err(Failure::input(
-                    format!("`{}` is there already", options.output.display()),
-                    "remove it, or choose another name",
-                ));
-            }
+            OutputFile::absent(&options.output)?;
             let output = OutputFile::create(&options.output)?;
             let table = AnswerTable::of(&options.files)?;
             output.write_by(|out| table.write(form, out))?;
