@@ -6,7 +6,7 @@ use offpath_learn::{
     CeilingKind, ExpectError, Expected, PROGRAMS, RunKind, RunLength, ToolBench, ToolProgram, ToolRun,
 };
 use offpath_logs::{LatencySpan, TrafficDirections};
-use offpath_plan::known::{BoundedFigure, KnownFigure, PayloadBound, known_figures};
+use offpath_plan::known::{BoundedFigure, FigureOf, KnownFigure, PayloadBound, known_figures};
 use offpath_plan::residual::{FigureKind, PastErrors};
 use offpath_plan::sample::DRAWS;
 use offpath_profile::System;
@@ -103,6 +103,9 @@ pub struct ToolAnswer {
     pub in_gbits: bool,
     /// That the ends of the path have ports of different rates, of which the slower one bounds both; null where they have not.
     pub unlike_ends: Option<String>,
+    /// What such runs do, as `write` or `read both ways`, where predictions for this card were held to logs of other traffic alone; null
+    /// elsewhere. No row is better known than weakly then.
+    pub untold_traffic: Option<String>,
     /// How many of 256 joint draws are a system that carries the runs: the intervals are of these alone.
     pub interval_draws: usize,
     /// A row for each payload.
@@ -336,6 +339,9 @@ pub fn tool(request: &ToolRequest) -> Result<ToolAnswer, Failure> {
         span: span.map(LatencySpan::name),
         in_gbits: request.in_gbits,
         unlike_ends: unlike_ends(&system, &bench.path().to_string()),
+        untold_traffic: system
+            .learnt_errors(figure_kind(first).name())
+            .and_then(|own| Some(first.traffic()).filter(|traffic| !own.traffic.contains(traffic))),
         interval_draws: known[0].draws,
         rows,
     })
@@ -372,26 +378,32 @@ fn refuse_lists(program: &ToolProgram, run: &ToolRun) -> Result<(), Failure> {
 }
 
 /// How well what runs print is known: rates of messages, or seconds.
-fn known<'r>(
+///
+/// # Errors
+/// Where a run's route is refused.
+pub(crate) fn known<'r>(
     bench: &ToolBench,
     router: &'r Router,
     path: &str,
     runs: &[ToolRun],
 ) -> Result<Vec<KnownFigure<'r>>, Failure> {
-    let kind = runs.first().map_or(RunKind::Latency, |run| run.kind);
     let back = Path {
         requester: bench.path().responder.clone(),
         responder: bench.path().requester.clone(),
         engine: None,
     };
     let mut bounds = Vec::with_capacity(runs.len());
-    let mut has_evidence = true;
+    let mut of = Vec::with_capacity(runs.len());
     for run in runs {
         let mut operations = vec![PathOperation::new(run.verb, bench.path().clone(), run.payload)];
         if run.directions == TrafficDirections::Both {
             operations.push(PathOperation::new(run.verb, back.clone(), run.payload));
         }
-        has_evidence &= router.route(&operations[0])?.is_published && run.queue_pairs < MANY_QUEUE_PAIRS;
+        of.push(FigureOf {
+            kind: figure_kind(run),
+            traffic: run.traffic(),
+            has_evidence: router.route(&operations[0])?.is_published && run.queue_pairs < MANY_QUEUE_PAIRS,
+        });
         bounds.push((PayloadBound::new(router, &operations)?, operations.len() as f64));
     }
     let figures = |system: &System| -> Option<Vec<BoundedFigure>> {
@@ -411,12 +423,16 @@ fn known<'r>(
         };
         runs.iter().zip(&bounds).map(figure).collect()
     };
-    let errors = match kind {
+    let known = known_figures(router, &of, Seed::new(SEED), figures);
+    Ok(known.expect("the same runs were expected of the system before"))
+}
+
+/// What a run measures.
+fn figure_kind(run: &ToolRun) -> FigureKind {
+    match run.kind {
         RunKind::Bandwidth => FigureKind::Throughput,
         RunKind::Latency => FigureKind::Latency,
-    };
-    let known = known_figures(router, errors, has_evidence, Seed::new(SEED), figures);
-    Ok(known.expect("the same runs were expected of the system before"))
+    }
 }
 
 impl ToolRowAnswer {
@@ -586,6 +602,13 @@ impl ToolAnswer {
         if let Some(said) = self.system.widened_by_others().filter(|_| count < all) {
             let others = if count > 0 { "The other rows: " } else { "Intervals: " };
             text += &format!("{others}{said}.\n");
+        }
+        if let Some(traffic) = &self.untold_traffic {
+            text += &format!(
+                "No log of {traffic} is behind this card: what predictions of it are wrong by is not known from the card's own logs. \
+                 `offpath calibrate` with a log of {} tells.\n",
+                self.program
+            );
         }
         if self.interval_draws < DRAWS {
             text += &format!(

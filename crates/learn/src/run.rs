@@ -344,6 +344,15 @@ impl ToolRun {
         ToolRun { post_list, cq_moderation, ..self }
     }
 
+    /// What its requests do: the verb, and whether both sides send. What was measured of one traffic says nothing of what predictions of
+    /// another are wrong by.
+    pub fn traffic(&self) -> String {
+        match self.directions {
+            TrafficDirections::One => self.verb.name().to_string(),
+            TrafficDirections::Both => format!("{} both ways", self.verb.name()),
+        }
+    }
+
     /// Whether READs and atomics in flight are counted.
     pub fn is_read(&self) -> bool {
         self.verb == Verb::Read || self.verb.row().responder == Responder::Changes
@@ -391,6 +400,14 @@ impl MeasuredRun {
         match self {
             MeasuredRun::QueuePairs(run) => run.kind,
             MeasuredRun::Dma(run) => run.kind,
+        }
+    }
+
+    /// What its requests do, as [`ToolRun::traffic`] says it; of a device's DMA that.
+    pub fn traffic(&self) -> String {
+        match self {
+            MeasuredRun::QueuePairs(run) => run.traffic(),
+            MeasuredRun::Dma(_) => "dma".to_string(),
         }
     }
 

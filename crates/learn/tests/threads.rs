@@ -1,7 +1,9 @@
 //! What is the matter with figures of public threads whose cause is known: how often it is named, in the half that was looked at
 //! before and in the half that was not. The second is the one that says something.
 
-use offpath_learn::diagnose::{Cause, CauseGroup, Diagnosis, DiagnosisVerdict, LoggedFigures, diagnose};
+use offpath_learn::diagnose::{
+    Cause, CauseGroup, Diagnosis, DiagnosisVerdict, LoggedFigures, diagnose, exactly,
+};
 use offpath_logs::{LogItem, LogReader};
 use offpath_profile::{Library, SystemRequest};
 use serde::Deserialize;
@@ -142,7 +144,7 @@ impl Thread {
             }
         }
         assert!(!figures.found().is_empty(), "{}: no row is read", self.address);
-        diagnose(&system, figures, None).expect("it can be compared")
+        diagnose(&system, figures, None, exactly).expect("it can be compared")
     }
 
     /// The place of what the thread found, from 1; a verdict has the first or none.

@@ -649,6 +649,26 @@ fn what_is_held_is_as_near_as_what_is_measured() {
         (&serde_json::json!(["held"]), &"order only".into())
     );
     assert!(of("bandwidth_low_80_gbit_per_s") > 0.8 * mean && (mean / 232.0 - 1.0).abs() < 0.05, "{row}");
+    // What READs were wrong by is said of READs alone.
+    let width = |program: &str, more: &[&str]| {
+        let said = json(&[&["path", &card, "--as", program, "-s", "64"], more].concat());
+        let row = &said["rows"][0];
+        let of = |key: &str| row[key].as_f64().unwrap_or_else(|| panic!("{key}: {row}"));
+        let width = of("operations_high_80_per_s") / of("operations_low_80_per_s");
+        assert!(said["untold_traffic"].is_null() || row["basis"] != "predicted", "{row}");
+        (said["untold_traffic"].clone(), row["errors_learnt_on"] == serde_json::json!(["held"]), width)
+    };
+    let (untold, is_own, of_read) = width("ib_read_bw", &[]);
+    assert!(untold.is_null() && is_own, "{untold}");
+    for (program, more, traffic) in
+        [("ib_write_bw", &[][..], "write"), ("ib_read_bw", &["-b"], "read both ways")]
+    {
+        let (untold, is_own, of_other) = width(program, more);
+        assert_eq!((&untold, is_own), (&traffic.into(), false), "{program} {more:?}");
+        assert!(of_other > 1.1 * of_read, "{program} {more:?}: {of_other}, {of_read}");
+        let text = wide_answer(&[&["path", &card, "--as", program, "-s", "64"], more].concat());
+        assert!(text.contains(&format!("No log of {traffic} is behind this card")), "{text}");
+    }
 }
 
 #[test]

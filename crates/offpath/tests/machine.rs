@@ -3,6 +3,13 @@
 mod common;
 
 use common::{answer, check, json, offpath, schema, wide_answer};
+use offpath::answers::diagnose::{DiagnoseRequest, diagnose};
+use offpath_learn::{RunKind, ToolBench, ToolProgram};
+use offpath_plan::sample::between;
+use offpath_profile::{Library, System, SystemRequest};
+use offpath_quantity::Bytes;
+use offpath_twin::{Seed, unit};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -382,4 +389,75 @@ fn what_says_nothing_good_is_not_accepted() {
     assert_eq!(code, 1, "{found}");
     let shapes = found["shapes"].as_array().expect("a list");
     assert!(shapes.iter().any(|shape| shape["name"] == "above-line-rate"), "{found}");
+}
+
+/// Rows of a suite on a system, a log for each program.
+fn suite_of(system: &System) -> Vec<String> {
+    let bench = ToolBench::new(system, "client-host").expect("a path");
+    let rows = |name: &str, title: &str, columns: &str| {
+        let program = ToolProgram::named(name).expect("it is one of perftest's");
+        let is_latency = program.kind == RunKind::Latency;
+        let ruler = "-".repeat(87);
+        let mut text = format!(
+            "{ruler}\n                    {title} Test\n Number of qps   : 1\n Connection type : RC\n TX depth        : 128\n CQ Moderation   : \
+             100\n Mtu             : {}[B]\n Link type       : IB\n{ruler}\n {columns}\n",
+            system.network.mtu.get()
+        );
+        for power in 1..=20 {
+            let mut run = program.run(Bytes::new(1 << power));
+            run.cq_moderation = if is_latency { 1 } else { 100 };
+            let expected = bench.expect(&run).expect("it is modelled");
+            let (size, us) = (run.payload.get(), expected.latency.as_us());
+            let (mib, rate) = (expected.mib_per_s(), expected.rate_per_s / 1e6);
+            text += &match is_latency {
+                true => format!(" {size} 1000 {us:.2} {us:.2} {us:.2} {us:.2} 0.01 {us:.2} {us:.2}\n"),
+                false => format!(" {size} 5000 {mib:.2} {mib:.2} {rate:.6}\n"),
+            };
+        }
+        format!("{text}{ruler}\n")
+    };
+    let bandwidth = "#bytes     #iterations    BW peak[MiB/sec]    BW average[MiB/sec]   MsgRate[Mpps]";
+    let latency = "#bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]   \
+                   99.9% percentile[usec]";
+    vec![
+        rows("ib_read_bw", "RDMA_Read BW", bandwidth),
+        rows("ib_write_bw", "RDMA_Write BW", bandwidth),
+        rows("ib_read_lat", "RDMA_Read Latency", latency),
+    ]
+}
+
+/// A healthy card whose numbers lie anywhere within what its profile leaves open is called neither low nor high, more often than the
+/// intervals of 95% have it.
+#[test]
+fn a_healthy_card_that_is_not_known_is_called_neither_low_nor_high() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let request = SystemRequest { device: "connectx7", ..SystemRequest::default() };
+    let system = Library::builtin().load(&request).expect("it ships");
+    let (mut verdicts, mut off) = (BTreeMap::<&str, u32>::new(), 0);
+    for seed in 1..=12 {
+        let mut draws = Seed::new(seed).generator();
+        // A card has one number for both machines.
+        let mut places: BTreeMap<(&str, &str), f64> = BTreeMap::new();
+        let mut drawn = Vec::new();
+        for (name, number) in &system.numbers {
+            let Some((low, high)) = number.low.zip(number.high) else { continue };
+            let at = places.entry((&number.file, &number.key)).or_insert_with(|| unit(&mut draws));
+            drawn.push((name.as_str(), between(number.value, low, high, *at)));
+        }
+        let card = system.with_all(drawn).expect("it is a system");
+        let mut logs = Vec::new();
+        for (place, text) in suite_of(&card).into_iter().enumerate() {
+            let file = folder.path().join(format!("{seed}-{place}.log"));
+            fs::write(&file, text).expect("a log");
+            logs.push(file);
+        }
+        let device = "connectx7".to_string();
+        let found = diagnose(&DiagnoseRequest { logs, device, ..DiagnoseRequest::default() })
+            .expect("it is compared");
+        *verdicts.entry(found.verdict).or_default() += 1;
+        off += u32::from(found.off_rows > 10);
+    }
+    println!("{verdicts:?}");
+    let alarms: u32 = ["low", "high"].iter().filter_map(|verdict| verdicts.get(verdict)).sum();
+    assert!(alarms <= 1 && off >= 6, "{verdicts:?}, {off} with rows that are off");
 }

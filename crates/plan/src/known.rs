@@ -213,21 +213,31 @@ pub struct KnownFigure<'s> {
     pub errors: PastErrors<'s>,
 }
 
-/// How well figures of one kind are known that a benchmark prints of a system, as [`known`] says it of operations: by the same
-/// joint sample, widened by the errors of the card's own calibration where it was made of such figures. `figures` has as many of any system, the system's own first; `has_evidence` says whether published numbers were
-/// fitted to what they are of.
+/// What a figure is of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FigureOf {
+    /// What it measures.
+    pub kind: FigureKind,
+    /// What the requests behind it do, as [`offpath_profile::LearntErrors::traffic`] has it.
+    pub traffic: String,
+    /// Whether published numbers were fitted to such requests.
+    pub has_evidence: bool,
+}
+
+/// How well figures are known that a benchmark prints of a system, as [`known`] says it of operations: by the same
+/// joint sample, widened by the errors of the card's own calibration where it was made of such figures. `of` says of each what it is;
+/// `figures` has as many of any system.
 ///
 /// Nothing where `figures` has none of the system as it is.
 pub fn known_figures<'s>(
     router: &'s Router,
-    kind: FigureKind,
-    has_evidence: bool,
+    of: &[FigureOf],
     seed: Seed,
     figures: impl Fn(&System) -> Option<Vec<BoundedFigure>> + Sync,
 ) -> Option<Vec<KnownFigure<'s>>> {
     let point = figures(router.system())?;
     let Looked { moved, draws } = look(router, seed, &figures);
-    let each = point.iter().enumerate().map(|(index, own)| {
+    let each = point.iter().zip(of).enumerate().map(|(index, (own, of))| {
         // Of a card that stands in two machines, the one whose number it is.
         let moves = |factor: &Factor, name: &str| {
             let ends = factor.interval.into_iter().flat_map(|(low, high)| [low, high]);
@@ -236,7 +246,7 @@ pub fn known_figures<'s>(
         };
         let figure = |seen: &Vec<BoundedFigure>| seen[index].value;
         let rests_on = moved.rests(own.value, &figure, &[]);
-        let basis = moved.basis(&rests_on, !has_evidence, &figure, &[]).max(least_on(router.system()));
+        let basis = moved.basis(&rests_on, !of.has_evidence, &figure, &[]).max(least_on(router.system()));
         let sample = draws.iter().map(|draw| (draw[index].value, draw[index].most)).collect();
         let open = moved.each().filter(|(factor, _)| factor.is_open());
         let spans = open.map(|(factor, ends)| {
@@ -244,11 +254,13 @@ pub fn known_figures<'s>(
             (factor, (high - low).abs())
         });
         let most = spans.filter(|(_, span)| *span > 0.0).max_by(|(_, one), (_, other)| one.total_cmp(other));
-        let errors = PastErrors::of(kind, &rests_on, router.system());
+        let errors = PastErrors::of(of, &rests_on, router.system());
+        // Where predictions for a card were held to its logs and none of these was of such requests, nothing says what these are wrong by.
+        let is_untold = router.system().learnt_errors(of.kind.name()).is_some() && !errors.is_of_this_card();
         KnownFigure {
-            ranged: Ranged::of(own.value, &errors.widen(kind, sample)),
+            ranged: Ranged::of(own.value, &errors.widen(of.kind, sample)),
             errors,
-            basis,
+            basis: if is_untold { basis.max(Basis::Weak) } else { basis },
             rests_on,
             most_moved_by: most.and_then(|(factor, _)| {
                 let names = names(factor);

@@ -11,6 +11,7 @@
 //! errors are no rarer than greater ones (the estimate of Grenander, 1956: the least concave majorant of their
 //! distribution). Then no sample that reaches farther gives a narrower interval (the inequality of Anderson, 1955).
 
+use crate::known::FigureOf;
 use crate::rests::{Rest, is_measured, is_measured_here};
 use crate::sample::quantile;
 use offpath_profile::{LearntErrors, Provenance, System};
@@ -125,12 +126,20 @@ pub enum PastErrors<'s> {
 
 impl<'s> PastErrors<'s> {
     /// What speaks for a figure of a system that rests on these numbers. The errors of a calibration are those of numbers that
-    /// were measured or held to what was: what rests more on others may be wrong by more.
-    pub fn of(figure: FigureKind, rests: &[Rest], system: &'s System) -> PastErrors<'s> {
-        match system.learnt_errors(figure.name()).filter(|_| is_measured_here(rests)) {
+    /// were measured or held to what was, and of the traffic that was measured: what rests more on others, or has another verb, may
+    /// be wrong by more.
+    pub fn of(figure: &FigureOf, rests: &[Rest], system: &'s System) -> PastErrors<'s> {
+        let own =
+            system.learnt_errors(figure.kind.name()).filter(|own| own.traffic.contains(&figure.traffic));
+        match own.filter(|_| is_measured_here(rests)) {
             Some(own) => PastErrors::OfThisCard(own),
             None => PastErrors::Of(Lesson::of(rests, [system])),
         }
+    }
+
+    /// Whether they are those of the card's own calibration.
+    pub fn is_of_this_card(self) -> bool {
+        matches!(self, PastErrors::OfThisCard(_))
     }
 
     /// The cards that they are of; `device` is the card that they widen.
@@ -319,6 +328,7 @@ mod tests {
         let mut system = offpath_profile::Library::builtin().load(&request).expect("the shipped card loads");
         let own = LearntErrors {
             figure: "throughput".to_string(),
+            traffic: vec!["read".to_string()],
             points: 40,
             half_within: 0.01,
             eight_of_ten_within: 0.03,
@@ -340,9 +350,18 @@ mod tests {
             };
             known.map(rest)
         };
-        let of = |figure, measured_here: f64| PastErrors::of(figure, &rests(measured_here), &system);
+        let of_traffic = |kind, traffic: &str, measured_here: f64| {
+            let of = FigureOf { kind, traffic: traffic.to_string(), has_evidence: true };
+            PastErrors::of(&of, &rests(measured_here), &system)
+        };
+        let of = |kind, measured_here| of_traffic(kind, "read", measured_here);
         assert_eq!(of(FigureKind::Throughput, 0.5), PastErrors::OfThisCard(&own));
         assert_eq!(of(FigureKind::Throughput, 0.49), PastErrors::Of(Lesson::OfGuessedCards));
+        // What READs were wrong by says nothing of a verb that was not measured, nor of both ways at once.
+        for other in ["write", "read both ways"] {
+            let untold = of_traffic(FigureKind::Throughput, other, 0.9);
+            assert_eq!(untold, PastErrors::Of(Lesson::OfFittedCards), "{other}");
+        }
         assert_eq!(of(FigureKind::Latency, 0.9), PastErrors::Of(Lesson::OfFittedCards));
         let sample = || vec![(10.0, FREE)];
         let wide = of(FigureKind::Throughput, 0.5).widen(FigureKind::Throughput, sample());

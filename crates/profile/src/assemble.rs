@@ -76,7 +76,11 @@ pub(crate) fn assemble(
     // They were measured of this device where its own file has it stand.
     if Arc::ptr_eq(&device.source, &testbed.source) {
         for table in testbed.tables.iter().filter(|table| table.kind == Kind::Errors) {
-            let mut errors = LearntErrors { figure: table.words("figure").values.concat(), ..Blank::blank() };
+            let mut errors = LearntErrors {
+                figure: table.words("figure").values.concat(),
+                traffic: table.words("traffic").values,
+                ..Blank::blank()
+            };
             // They are no numbers of the system: nothing that is predicted moves with them.
             fill(&mut errors, &table.name, table, &mut BTreeMap::new());
             system.learnt_errors.push(errors);

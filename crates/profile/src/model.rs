@@ -119,6 +119,9 @@ declared! {
     pub struct LearntErrors {
         /// What was predicted: one of [`LEARNT_FIGURES`].
         figure: String,
+        /// What the requests of these points did: a verb, and `both ways` behind it where both sides send, as in `read` and
+        /// `write both ways`; `dma` of a device's own.
+        traffic: Vec<String>,
     }
     numbers {
         /// How many points were predicted.

@@ -365,7 +365,20 @@ impl Kind {
                 }
             }
             Kind::Errors => {
-                const { &[Word::one("figure", "\"throughput\"", "What was predicted: `throughput` or `latency`.")] }
+                const {
+                    &[
+                        Word::one(
+                            "figure",
+                            "\"throughput\"",
+                            "What was predicted: `throughput` or `latency`.",
+                        ),
+                        Word::several(
+                            "traffic",
+                            "[\"read\"]",
+                            "What the requests did: verbs, each with ` both ways` behind it where both sides sent. Of others these errors say nothing.",
+                        ),
+                    ]
+                }
             }
             Kind::Nic
             | Kind::Port

@@ -220,6 +220,7 @@ fn of_errors(errors: &LearntErrors, source: &str) -> String {
     let mut table = toml_edit::Table::new();
     table.insert("kind", toml_edit::value("errors"));
     table.insert("figure", toml_edit::value(errors.figure.as_str()));
+    table.insert("traffic", toml_edit::value(errors.traffic.iter().collect::<toml_edit::Array>()));
     for (key, value) in [
         ("points", Quantity::Count(errors.points)),
         ("half_within", share(errors.half_within)),
@@ -235,7 +236,7 @@ fn of_errors(errors: &LearntErrors, source: &str) -> String {
     }
     format!(
         "\n# What predictions of {0} were wrong by, of runs and logs that the numbers were not fitted to, as logarithms; \
-         `offpath path --as` widens by it.\n[{0}_errors]\n{table}",
+         `offpath path --as` widens what it says of such traffic by it.\n[{0}_errors]\n{table}",
         errors.figure
     )
 }

@@ -216,6 +216,8 @@ pub struct CardErrorsAnswer {
     /// What was predicted.
     #[cfg_attr(test, schemars(extend("enum" = ["throughput", "latency"])))]
     pub figure: String,
+    /// What the requests of these points did, as `read` and `write both ways`: of other traffic the errors say nothing.
+    pub traffic: Vec<String>,
     /// How many points.
     pub points: u64,
     /// What the error of one point more is at most with a chance of one in two.
@@ -230,9 +232,24 @@ pub struct CardErrorsAnswer {
 
 impl CardErrorsAnswer {
     fn of(errors: &LearntErrors) -> CardErrorsAnswer {
-        let LearntErrors { figure, points, half_within, eight_of_ten_within, nine_of_ten_within, all_within } =
-            errors.clone();
-        CardErrorsAnswer { figure, points, half_within, eight_of_ten_within, nine_of_ten_within, all_within }
+        let LearntErrors {
+            figure,
+            traffic,
+            points,
+            half_within,
+            eight_of_ten_within,
+            nine_of_ten_within,
+            all_within,
+        } = errors.clone();
+        CardErrorsAnswer {
+            figure,
+            traffic,
+            points,
+            half_within,
+            eight_of_ten_within,
+            nine_of_ten_within,
+            all_within,
+        }
     }
 }
 

@@ -148,10 +148,11 @@ impl CalibrateAnswer {
         for one in &self.card_errors {
             let within = |log: f64| percent(Some(log.exp() - 1.0));
             text += &format!(
-                "A prediction of {} in another log is taken to be off by {} in half of all, {} in eight of ten, {} in nine of ten and \
+                "A prediction of {} of {} in another log is taken to be off by {} in half of all, {} in eight of ten, {} in nine of ten and \
                  {} at most, by {} points without their own run and log, more where the logs are few: the card has it, and `path --as` \
-                 widens by it.\n",
+                 widens by it. Of other verbs and directions it says nothing.\n",
                 one.figure,
+                one.traffic.join(" and "),
                 within(one.half_within),
                 within(one.eight_of_ten_within),
                 within(one.nine_of_ten_within),

@@ -6,10 +6,12 @@ use crate::SCHEMA_VERSION;
 use crate::import::{ImportRequest, import_each};
 use crate::machine::{read_collection, read_facts};
 use crate::system::{SystemAnswer, unlike_ends};
+use crate::tool::known;
 use offpath_learn::describe::describe;
 use offpath_learn::diagnose::{
-    CauseGroup, DiagnosedPoint, Diagnosis, Finding, LoggedFigures, Question, RowShape, diagnose as of,
+    CauseGroup, DiagnosedPoint, Diagnosis, Finding, LoggedFigures, Question, Reach, RowShape, diagnose as of,
 };
+use offpath_learn::{RunKind, ToolBench, ToolRun};
 use offpath_logs::{LogFigure, LogItem, LogMeasurement, MetricSubject, RemarkKind};
 use offpath_profile::System;
 use offpath_quantity::Bytes;
@@ -56,11 +58,12 @@ pub struct DiagnoseAnswer {
     pub path: String,
     /// That the ends of the path have ports of different rates, of which the slower one bounds both; null where they have not.
     pub unlike_ends: Option<String>,
-    /// `normal`, `held-back-as-stated`, `incomplete` (one of these, where a run failed), `low`, `slightly-low`, `high` or
+    /// `normal`, `held-back-as-stated`, `incomplete` (one of these, where a run failed), `low`, `slightly-low`, `high`,
+    /// `inconclusive` (lower or higher than expected, by no more than what is not known of the card leaves open) or
     /// `nothing-comparable`.
     #[cfg_attr(
         test,
-        schemars(extend("enum" = ["normal", "held-back-as-stated", "incomplete", "low", "slightly-low", "high", "nothing-comparable"]))
+        schemars(extend("enum" = ["normal", "held-back-as-stated", "incomplete", "low", "slightly-low", "high", "inconclusive", "nothing-comparable"]))
     )]
     pub verdict: &'static str,
     /// The median share of the expected performance; null where no figure can be compared.
@@ -69,6 +72,8 @@ pub struct DiagnoseAnswer {
     pub least_share: Option<f64>,
     /// Rows that reach that share; null where none is asked for.
     pub reaching_rows: Option<u64>,
+    /// Rows that do not, and would if what is expected were at the lower end of its 95% interval; null where none is asked for.
+    pub undecided_rows: Option<u64>,
     /// Rows that are off by more than a tenth from what is expected of them as stated, whatever the verdict is of all.
     pub off_rows: u64,
     /// Those of them that are off furthest, five at most, the furthest first.
@@ -164,6 +169,13 @@ pub struct DiagnosedPointAnswer {
     pub share: f64,
     /// The same of the run as the log states it.
     pub share_as_stated: f64,
+    /// The lower end of the 95% interval of that share: what is expected may be more.
+    pub share_as_stated_low_95: f64,
+    /// The upper end: what is expected may be less.
+    pub share_as_stated_high_95: f64,
+    /// How well what is expected of the run as stated is known; docs/confidence.md says what each means.
+    #[cfg_attr(test, schemars(extend("enum" = crate::schemas::BASES)))]
+    pub basis: &'static str,
     /// What binds the expected rate.
     pub bound_by: String,
 }
@@ -323,7 +335,8 @@ pub fn diagnose(request: &DiagnoseRequest) -> Result<DiagnoseAnswer, Failure> {
         }
     };
     let figures_found = figures.found();
-    let found = of(&system, figures, machine.as_ref()).map_err(|error| {
+    let reach = |system: &System, runs: &[ToolRun]| reach(system, &path, runs);
+    let found = of(&system, figures, machine.as_ref(), reach).map_err(|error| {
         Failure::input(error.to_string(), format!("`offpath path {}` lists paths", request.device))
     })?;
     let mut answer = DiagnoseAnswer::of(&system, path, found, request.least_share);
@@ -352,6 +365,23 @@ pub fn diagnose(request: &DiagnoseRequest) -> Result<DiagnoseAnswer, Failure> {
         answer.nothing_comparable = Some(NothingComparableAnswer::of(figures_found, lines));
     }
     Ok(answer)
+}
+
+/// How far each of some runs may be from what is expected of it on a system, as [`crate::tool`] says it of the programs.
+fn reach(system: &System, path: &str, runs: &[ToolRun]) -> Vec<Reach> {
+    const EXPECTED: &str = "each of these runs was expected on this path of this system before";
+    let bench = ToolBench::new(system, path).expect(EXPECTED);
+    let router = Router::new(bench.system()).expect(EXPECTED);
+    let known = known(&bench, &router, path, runs).expect(EXPECTED);
+    let each = runs.iter().zip(known).map(|(run, known)| {
+        let (low, high) = known.ranged.range_95;
+        let (least, most) = match run.kind {
+            RunKind::Bandwidth => (low / known.ranged.value, high / known.ranged.value),
+            RunKind::Latency => (known.ranged.value / high, known.ranged.value / low),
+        };
+        Reach { least, most, basis: known.basis.name() }
+    });
+    each.collect()
 }
 
 /// Rows of bandwidth tests that carried nothing, of which no share of anything can be given.
@@ -421,6 +451,11 @@ impl DiagnoseAnswer {
     fn of(system: &System, path: String, found: Diagnosis, least_share: Option<f64>) -> DiagnoseAnswer {
         let reaching =
             least_share.map(|least| found.points.iter().filter(|point| point.share >= least).count() as u64);
+        let undecided = least_share.map(|least| {
+            let is_undecided =
+                |point: &&DiagnosedPoint| point.share < least && point.share >= least * point.reach.least;
+            found.points.iter().filter(is_undecided).count() as u64
+        });
         let guessed = system.numbers.values().filter(|number| number.provenance.is_guess()).count() as u64;
         DiagnoseAnswer {
             schema_version: SCHEMA_VERSION,
@@ -431,6 +466,7 @@ impl DiagnoseAnswer {
             median_share: Some(found.median_share).filter(|share| share.is_finite()),
             least_share,
             reaching_rows: reaching,
+            undecided_rows: undecided,
             off_rows: found.off.len() as u64,
             worst_rows: found
                 .off
@@ -499,6 +535,9 @@ impl DiagnosedPointAnswer {
             expected_as_stated: value(&point.expected_as_stated),
             share: point.share,
             share_as_stated: point.share_as_stated,
+            share_as_stated_low_95: point.share_as_stated / point.reach_as_stated.most,
+            share_as_stated_high_95: point.share_as_stated / point.reach_as_stated.least,
+            basis: point.reach_as_stated.basis,
             bound_by: point.bound_by.clone(),
         }
     }

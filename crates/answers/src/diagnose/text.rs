@@ -4,6 +4,7 @@ use super::{CauseGroupAnswer, DiagnoseAnswer, DiagnosedPointAnswer};
 use offpath_learn::diagnose::GAP;
 use offpath_quantity::figures::short;
 use offpath_terminal::output::{Screen, TableCell};
+use std::collections::BTreeMap;
 
 /// Rows of a table that a screen shows.
 const MOST_ROWS: usize = 60;
@@ -56,9 +57,15 @@ impl DiagnoseAnswer {
             text += &format!("contradiction: {contradiction}.\n");
         }
         if !self.causes.is_empty() {
-            text += &screen.heading("What explains the gap");
+            text += &screen.heading(match self.verdict {
+                "inconclusive" => "What would explain the gap, if the card is as the profile says",
+                _ => "What explains the gap",
+            });
             if let Some(together) = self.explained_together_share {
-                text += &format!("two causes: the first two together explain {:.0}%\n", together * 100.0);
+                text += &format!(
+                    "No cause explains it alone: 1 and 2 together explain {:.0}%, each beside the other; the shares below are of each alone.\n",
+                    together * 100.0
+                );
             }
             for (index, group) in self.causes.iter().take(MOST_GROUPS).enumerate() {
                 text += &group.text(index + 1);
@@ -81,7 +88,17 @@ impl DiagnoseAnswer {
         }
         text += &screen.heading("Measured and expected");
         let rows = self.points.iter().take(MOST_ROWS).map(DiagnosedPointAnswer::row);
-        let header = ["line", "run", "figure", "measured", "expected", "share", "as stated", "bound by"];
+        let header = [
+            "line",
+            "run",
+            "figure",
+            "measured",
+            "expected",
+            "share",
+            "as stated",
+            "95% interval",
+            "bound by",
+        ];
         text += &screen.table(&header, rows.collect());
         if self.points.len() > MOST_ROWS {
             text += &format!("and {} more: `--format json` has all\n", self.points.len() - MOST_ROWS);
@@ -97,8 +114,11 @@ impl DiagnoseAnswer {
             text += &format!("not read: {lines} that give no figure; `offpath import` says why of each\n");
         }
         text += &format!(
-            "{} of the system's {} numbers are guesses: what is expected rests on them too, and `offpath calibrate` fits them.\n",
-            self.guessed_numbers, self.numbers
+            "The interval is of the share as stated, by what is not known of the card. How well what is expected is known: {}. {} of the \
+             system's {} numbers are guesses, which `offpath calibrate` fits.\n",
+            self.bases(),
+            self.guessed_numbers,
+            self.numbers
         );
         text.trim_start_matches('\n').to_string()
     }
@@ -147,8 +167,30 @@ impl DiagnoseAnswer {
         )
     }
 
+    /// How many rows are how well known.
+    fn bases(&self) -> String {
+        let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+        for point in &self.points {
+            *counts.entry(point.basis).or_default() += 1;
+        }
+        let each: Vec<String> =
+            counts.into_iter().map(|(basis, count)| format!("{} {basis}", counted(count, "row"))).collect();
+        each.join(", ")
+    }
+
     fn shares(&self) -> Vec<f64> {
         self.points.iter().map(|point| point.share).collect()
+    }
+
+    /// Rows that are off, and not by more than what is not known leaves open.
+    fn inconclusive_text(&self) -> String {
+        let shares = self.shares();
+        let beyond = |is_so: fn(f64) -> bool| shares.iter().filter(|share| is_so(**share)).count();
+        let is_low = beyond(|share| share < GAP) >= beyond(|share| share > 1.0 / GAP);
+        odd_rows(&shares, is_low)
+            + "Whether that is the machine or the profile is not decided: what is not known of the card leaves as much open. `offpath \
+               calibrate` with this device as its `--base` learns the card from logs that were taken while it was well; beside that card a \
+               diagnosis decides.\n"
     }
 
     fn verdict_text(&self) -> String {
@@ -174,6 +216,7 @@ impl DiagnoseAnswer {
                  but with the cause below nothing is left but what the rows scatter by.\n"
             ),
             "high" => odd_rows(&self.shares(), false),
+            "inconclusive" => self.inconclusive_text(),
             _ => self.nothing_text(),
         };
         if let (Some(least), Some(reaching)) = (self.least_share, self.reaching_rows) {
@@ -182,6 +225,12 @@ impl DiagnoseAnswer {
                 self.points.len(),
                 least * 100.0
             );
+            if let Some(undecided) = self.undecided_rows.filter(|count| *count > 0) {
+                text += &format!(
+                    "Of {} more this is not decided: what is expected is not known well enough to say that they miss it.\n",
+                    counted(undecided, "row")
+                );
+            }
         }
         text
     }
@@ -218,6 +267,11 @@ impl DiagnosedPointAnswer {
             TableCell::Number(short(self.expected)),
             percent(self.share),
             percent(self.share_as_stated),
+            TableCell::Name(format!(
+                "{:.0}% to {:.0}%",
+                self.share_as_stated_low_95 * 100.0,
+                self.share_as_stated_high_95 * 100.0
+            )),
             TableCell::Text(self.bound_by.clone()),
         ]
     }

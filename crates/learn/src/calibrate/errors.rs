@@ -118,6 +118,7 @@ pub(super) fn learnt_errors(
     };
     let (of_runs, of_clusters) = (errors(left_out), errors(left_out_clusters));
     let told = own.clone().filter(|index| left_out_clusters[*index].is_some());
+    let traffic: BTreeSet<String> = told.clone().map(|index| points[index].run.traffic()).collect();
     let told: BTreeSet<usize> = told.map(|index| clusters[index]).collect();
     if told.len() < 2 || of_runs.len().min(of_clusters.len()) < FEWEST {
         return None;
@@ -136,6 +137,7 @@ pub(super) fn learnt_errors(
     };
     Some(LearntErrors {
         figure: figure.to_string(),
+        traffic: traffic.into_iter().collect(),
         points: of_clusters.len() as u64,
         half_within: within(0.5),
         eight_of_ten_within: within(0.8),

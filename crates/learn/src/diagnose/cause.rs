@@ -15,6 +15,8 @@ pub enum Cause {
     PcieLink,
     /// Every access over PCIe takes longer.
     PcieLatency,
+    /// Every packet takes longer over the network.
+    NetworkLatency,
     /// Read requests on PCIe are small.
     MaxReadRequest,
     /// TLPs are small.
@@ -49,9 +51,10 @@ pub enum Cause {
 
 impl Cause {
     /// Every cause.
-    pub const ALL: [Cause; 17] = [
+    pub const ALL: [Cause; 18] = [
         Cause::PcieLink,
         Cause::PcieLatency,
+        Cause::NetworkLatency,
         Cause::MaxReadRequest,
         Cause::MaxPayload,
         Cause::PathMtu,
@@ -74,6 +77,7 @@ impl Cause {
         match self {
             Cause::PcieLink => "pcie-link",
             Cause::PcieLatency => "pcie-latency",
+            Cause::NetworkLatency => "network-latency",
             Cause::MaxReadRequest => "max-read-request",
             Cause::MaxPayload => "max-payload",
             Cause::PathMtu => "path-mtu",
@@ -101,6 +105,10 @@ impl Cause {
             Cause::PcieLatency => {
                 "every access over PCIe takes longer: memory of another node, an IOMMU that translates, ACS that redirects, a \
                  link that sleeps"
+            }
+            Cause::NetworkLatency => {
+                "every packet takes longer between the ports: more switches or a longer cable than the profile has, a switch that stores \
+                 and forwards, a firewall or a tunnel in between"
             }
             Cause::MaxReadRequest => "read requests on PCIe are small (MaxReadReq)",
             Cause::MaxPayload => "TLPs are small (MaxPayload)",
@@ -138,6 +146,9 @@ impl Cause {
             }
             Cause::PcieLatency => {
                 "`numactl --cpunodebind=N --membind=N` with the card's node, then the kernel with `iommu=pt`: what the latency loses"
+            }
+            Cause::NetworkLatency => {
+                "`ibtracert` or `traceroute` for what lies between; the same run between two ports of one switch"
             }
             Cause::MaxReadRequest => "`lspci -vvv`: MaxReadReq in DevCtl of the card",
             Cause::MaxPayload => "`lspci -vvv`: MaxPayload in DevCtl against DevCap",
@@ -185,6 +196,8 @@ pub enum CauseChange {
     LinkShare(f64),
     /// Each pass of the host's PCIe link takes so much longer.
     LinkDelay(Time),
+    /// Each pass of the network takes so much longer.
+    NetworkDelay(Time),
     /// Read requests ask for so much.
     ReadRequest(Bytes),
     /// TLPs carry so much.
@@ -224,6 +237,7 @@ impl CauseChange {
             self,
             CauseChange::LinkShare(_)
                 | CauseChange::LinkDelay(_)
+                | CauseChange::NetworkDelay(_)
                 | CauseChange::ReadRequest(_)
                 | CauseChange::MaxPayload(_)
                 | CauseChange::PathMtu(_)
@@ -237,8 +251,10 @@ impl CauseChange {
         let share = |rate: BitRate, share: f64| {
             BitRate::from_bits_per_second(((rate.bits_per_second() as f64 * share) as u64).max(1_000_000))
         };
-        if let CauseChange::PathMtu(mtu) = self {
-            system.network.mtu = *mtu;
+        match self {
+            CauseChange::PathMtu(mtu) => system.network.mtu = *mtu,
+            CauseChange::NetworkDelay(more) => system.network.delay += *more,
+            _ => {}
         }
         for machine in &mut system.machines {
             let hosts: Vec<String> = machine
@@ -328,6 +344,10 @@ pub(super) fn variants(
     for ns in [100, 250, 500, 1000] {
         let more = Time::from_ns(ns);
         add(Cause::PcieLatency, format!("{more} more for each pass"), CauseChange::LinkDelay(more));
+    }
+    for ns in [250, 500, 1000, 2000, 5000, 20_000, 100_000] {
+        let more = Time::from_ns(ns);
+        add(Cause::NetworkLatency, format!("{more} more each way"), CauseChange::NetworkDelay(more));
     }
     let hosts =
         || system.machines.iter().flat_map(|machine| &machine.endpoints).filter(|own| own.processor.is_host);

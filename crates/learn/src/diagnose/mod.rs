@@ -16,17 +16,17 @@ pub use shape::{Question, RowShape};
 use crate::describe::Description;
 use crate::expect::{ExpectError, ToolBench};
 use crate::link_layer::PacketHeader;
-use crate::run::{RunKind, RunLength};
+use crate::run::{RunKind, RunLength, ToolRun};
 use cause::variants;
 use machine::contradictions;
 use offpath_logs::{LogFigure, TrafficDirections};
 use offpath_profile::System;
 use offpath_quantity::Quantity;
 use offpath_route::Router;
-use rank::{Fit, of_plateau};
+use rank::{Fit, of_plateau, of_short_latencies};
 use resolve::{assumptions, resolve};
-use rows::{Row, bound_by, chosen, halves, is_off, is_systematic, off_rows, scatter};
-use std::collections::BTreeMap;
+use rows::{Row, bound_by, chosen, halves, is_beyond, is_off, is_systematic, off_rows, scatter};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What is below this share of what is expected is a gap. Predictions that were checked against published rows are off by
@@ -36,6 +36,22 @@ pub const GAP: f64 = 0.9;
 /// A small cause is named where rows are left off by no more than this many deviations of their scatter on the mean; rows
 /// that scatter alone are off by 0.8.
 const MOST_LEFT: f64 = 1.0;
+
+/// How far the performance of a run may be from what is expected of it, as shares of that, by what is known of the system.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reach {
+    /// Below this it lies in one of forty cases.
+    pub least: f64,
+    /// Above this it lies in as many.
+    pub most: f64,
+    /// How well it is known, in a word.
+    pub basis: &'static str,
+}
+
+/// The reach of runs on a system of which every number is known and the model errs by nothing.
+pub fn exactly(_: &System, runs: &[ToolRun]) -> Vec<Reach> {
+    runs.iter().map(|_| Reach { least: 1.0, most: 1.0, basis: "exact" }).collect()
+}
 
 /// A row of a log beside what is expected of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,6 +74,10 @@ pub struct DiagnosedPoint {
     pub share: f64,
     /// The same of the run as the log states it.
     pub share_as_stated: f64,
+    /// How far the first may be from what is expected.
+    pub reach: Reach,
+    /// How far the second may.
+    pub reach_as_stated: Reach,
     /// What binds the expected rate.
     pub bound_by: String,
 }
@@ -75,6 +95,8 @@ pub enum DiagnosisVerdict {
     SlightlyLow,
     /// They are higher than the model has any room for.
     High,
+    /// They are lower or higher than what is expected, and not by more than what is not known of the system leaves open.
+    Inconclusive,
     /// No figure can be compared.
     Nothing,
 }
@@ -88,6 +110,7 @@ impl DiagnosisVerdict {
             DiagnosisVerdict::Low => "low",
             DiagnosisVerdict::SlightlyLow => "slightly-low",
             DiagnosisVerdict::High => "high",
+            DiagnosisVerdict::Inconclusive => "inconclusive",
             DiagnosisVerdict::Nothing => "nothing-comparable",
         }
     }
@@ -145,7 +168,8 @@ pub struct Diagnosis {
 
 /// Says what is the matter with the figures of logs taken on a path of `system`.
 ///
-/// `machine` is what the machine says of itself; what is odd about it speaks for a cause among those that the rows leave.
+/// `machine` is what the machine says of itself; what is odd about it speaks for a cause among those that the rows leave. `reach` says of
+/// runs on a system how far each may be from what is expected of it there: a row is low only where it is lower than that.
 ///
 /// # Errors
 /// Where the path is refused.
@@ -153,6 +177,7 @@ pub fn diagnose(
     system: &System,
     figures: LoggedFigures,
     machine: Option<&Description>,
+    reach: impl FnOnce(&System, &[ToolRun]) -> Vec<Reach>,
 ) -> Result<Diagnosis, ExpectError> {
     let path = &*figures.path.clone();
     let (all, mut skipped) = points::series(figures);
@@ -203,6 +228,12 @@ pub fn diagnose(
     }
     assumed.sort();
     assumed.dedup();
+    let is_expected = |run: &&ToolRun| healthy.expect(run).is_ok();
+    let runs = rows.iter().flat_map(|row| [&row.runs.reference, &row.runs.stated]);
+    let runs: BTreeSet<&ToolRun> = runs.collect();
+    let runs: Vec<ToolRun> = runs.into_iter().filter(is_expected).cloned().collect();
+    let reaches = if runs.is_empty() { Vec::new() } else { reach(system, &runs) };
+    let reach = |run: &ToolRun| reaches[runs.binary_search(run).expect("what is expected of it is known")];
     let mut points = Vec::new();
     let mut kept: Vec<(&Row, f64, f64)> = Vec::new();
     for row in &rows {
@@ -232,6 +263,8 @@ pub fn diagnose(
             expected_as_stated: figure_as_stated,
             share: measured / reference,
             share_as_stated: measured / stated,
+            reach: reach(&row.runs.reference),
+            reach_as_stated: reach(&row.runs.stated),
             bound_by: bound_by(&expected).to_string(),
         });
     }
@@ -275,15 +308,19 @@ pub fn diagnose(
     }
     let is_as_stated = !is_off(&of_stated, 1.0) && !is_off(&of_stated, -1.0);
     let is_stated_apart = of_reference.iter().zip(&of_stated).any(|((_, one), (_, other))| one != other);
+    let reaches: Vec<Reach> = diagnosis.points.iter().map(|point| point.reach_as_stated).collect();
+    let is_certain = is_beyond(&of_stated, &reaches, 1.0) || is_beyond(&of_stated, &reaches, -1.0);
     diagnosis.verdict = match (is_as_stated, is_low, is_high) {
         (true, _, _) if is_low || is_high || is_stated_apart && !is_systematic(&of_stated) => {
             DiagnosisVerdict::HeldBackAsStated
         }
+        (_, true, _) | (_, _, true) if !is_certain => DiagnosisVerdict::Inconclusive,
         (_, true, _) => DiagnosisVerdict::Low,
         (_, false, true) => DiagnosisVerdict::High,
         (_, false, false) => DiagnosisVerdict::SlightlyLow,
     };
     variants.extend(of_plateau(&of_reference, system, path));
+    variants.extend(of_short_latencies(&of_reference, system, path));
     variants.extend(cause::half(halves.iter().map(|half| half.series)));
     bench_of.resize_with(variants.len(), || None);
     let fit = Fit { rows: chosen(&of_reference), all: &of_reference, system, path };

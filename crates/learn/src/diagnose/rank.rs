@@ -7,8 +7,10 @@ use super::rows::{MOST_DEVIATION, Row, changed, deviation, is_off, is_systematic
 use super::{CauseGroup, Diagnosis, DiagnosisVerdict, Finding, shape};
 use crate::describe::Description;
 use crate::expect::{CeilingKind, ExpectError, ToolBench};
-use crate::run::RunLength;
+use crate::run::{RunKind, RunLength};
+use offpath_logs::LogFigure;
 use offpath_profile::System;
+use offpath_quantity::{Bytes, Time};
 use std::collections::BTreeMap;
 
 /// Two causes whose predictions differ by less than this on the mean cannot be told apart by rows that scatter by 2%.
@@ -97,6 +99,41 @@ pub(super) fn of_plateau(rows: &[(&Row, f64)], system: &System, path: &str) -> V
     .into_iter()
     .flatten()
     .collect()
+}
+
+/// Payloads whose latency is that of a request and not of its bytes.
+const SHORT: Bytes = Bytes::new(256);
+
+/// PCIe links and networks that take as much longer as the latencies of short payloads have it.
+pub(super) fn of_short_latencies(rows: &[(&Row, f64)], system: &System, path: &str) -> Vec<CauseDegree> {
+    let is_short =
+        |row: &&Row| row.runs.reference.kind == RunKind::Latency && row.runs.reference.payload <= SHORT;
+    let short: Vec<&Row> = rows.iter().map(|(row, _)| *row).filter(is_short).collect();
+    let of = |cause: Cause, change: fn(Time) -> CauseChange, words: &str| {
+        let probe = Time::from_ns(1000);
+        let latencies = |changes: &[&CauseChange]| -> Option<Vec<f64>> {
+            let bench = changed(system, path, changes)?;
+            let each = short.iter().map(|row| Some(bench.expect(&row.runs.reference).ok()?.latency.as_ns()));
+            each.collect()
+        };
+        let (without, with) = (latencies(&[])?, latencies(&[&change(probe)])?);
+        let mut more: Vec<f64> = short
+            .iter()
+            .zip(without.iter().zip(&with))
+            .filter_map(|(row, (without, with))| {
+                let LogFigure::Time(measured) = row.point.measured else { return None };
+                let times = (with - without) / probe.as_ns();
+                (times > 0.0).then(|| (measured.as_ns() - without) / times)
+            })
+            .collect();
+        more.sort_by(f64::total_cmp);
+        let more = more.get(more.len() / 2).filter(|more| **more >= 1.0)?;
+        let more = Time::from_ns(more.round() as u64);
+        Some(CauseDegree { cause, degree: format!("{more} more {words}"), change: change(more) })
+    };
+    let links = of(Cause::PcieLatency, CauseChange::LinkDelay, "for each pass");
+    let network = of(Cause::NetworkLatency, CauseChange::NetworkDelay, "each way");
+    [links, network].into_iter().flatten().collect()
 }
 
 /// Rows to be explained.
@@ -245,8 +282,12 @@ impl Fit<'_, '_> {
             if diagnosis.verdict == DiagnosisVerdict::SlightlyLow { LEAST_SMALL_SHARE } else { LEAST_SHARE };
         let mut ranked: Vec<Candidate> =
             best.into_values().filter(|one| share(one.error) >= least_share).collect();
-        // What the log itself states is no guess: another cause has to explain clearly more to go before it.
-        let stated = |one: &Candidate| if one.evidence.is_empty() { 0.0 } else { STATED * error_without };
+        // What the log itself states is no guess, nor is a half by the shape of its rows: another cause has to explain clearly more to
+        // go before it.
+        let stated = |one: &Candidate| {
+            let is_stated = !one.evidence.is_empty() || one.cause == Cause::HalfCounted;
+            if is_stated { STATED * error_without } else { 0.0 }
+        };
         ranked.sort_by(|a, b| (a.error - stated(a)).total_cmp(&(b.error - stated(b))));
         for candidate in &mut ranked {
             candidate.evidence.extend(spoken_for(candidate.cause, machine));
@@ -314,8 +355,10 @@ impl Fit<'_, '_> {
             .map(|(cause, degree, change, evidence)| (CauseDegree { cause, degree, change }, vec![evidence]));
         let seconds: Vec<(CauseDegree, Vec<String>)> =
             stated.chain(variants.iter().map(|variant| (variant.clone(), Vec::new()))).collect();
+        // Where rows are at half, what else is off is sought beside that and not in its place.
+        let firsts = if ranked[0].cause == Cause::HalfCounted { 1 } else { FIRSTS };
         let mut best: Option<(f64, usize, usize, Vec<f64>)> = None;
-        for (index, first) in ranked.iter().take(FIRSTS).enumerate() {
+        for (index, first) in ranked.iter().take(firsts).enumerate() {
             for (other, (second, _)) in seconds.iter().enumerate() {
                 if second.cause == first.cause {
                     continue;

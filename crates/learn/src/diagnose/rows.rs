@@ -1,9 +1,9 @@
 //! Rows beside what is expected of them: how far each is off, whether all are off together, and what they scatter by.
 
-use super::GAP;
 use super::cause::CauseChange;
 use super::points::{self, Point, PrintedUnit, Runs, Series};
 use super::shape::RowShape;
+use super::{GAP, Reach};
 use crate::calibrate::quantile;
 use crate::expect::{Expected, ToolBench};
 use crate::run::{RunKind, ToolRun};
@@ -147,6 +147,17 @@ pub(super) fn is_off(rows: &[(&Row, f64)], direction: f64) -> bool {
         let is_one_series = std::ptr::eq(three[0].0.series, three[2].0.series);
         is_one_series && three.iter().all(|(_, deviation)| is_beyond(*deviation))
     })
+}
+
+/// The same of rows that are off by more than what is not known of the system leaves open, too.
+pub(super) fn is_beyond(rows: &[(&Row, f64)], reaches: &[Reach], direction: f64) -> bool {
+    let open = |reach: &Reach| if direction > 0.0 { -reach.least.ln() } else { reach.most.ln() };
+    let beyond: Vec<(&Row, f64)> = rows
+        .iter()
+        .zip(reaches)
+        .map(|((row, deviation), reach)| (*row, deviation - direction * (open(reach) - gap()).max(0.0)))
+        .collect();
+    is_off(&beyond, direction)
 }
 
 /// Rows of each series, in their order.
