@@ -11,6 +11,7 @@ use offpath_learn::watch::{
     Watch, WatchedInterval,
 };
 use offpath_logs::{LogDetail, LogItem, LogReader};
+use offpath_profile::read_text;
 use offpath_terminal::failure::{Failure, nearest};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -222,7 +223,7 @@ const BUSY: f64 = 0.1;
 impl SavedPlan {
     fn read(file: &Path) -> Result<SavedPlan, Failure> {
         let name = file.display();
-        let text = std::fs::read_to_string(file)
+        let text = read_text(file)
             .map_err(|error| Failure::input(format!("the plan `{name}` cannot be read: {error}"), SAVE))?;
         let refused = |what: String| Failure::input(format!("`{name}` is no saved plan: {what}"), SAVE);
         let value: serde_json::Value =
