@@ -400,6 +400,7 @@ fn named_pipes_are_refused_and_not_waited_for() {
         pipe.display().to_string()
     };
     let (one, card, design) = (pipe("one.log"), pipe("card.toml"), pipe("design.toml"));
+    let written = |name: &str| folder.path().join(name).display().to_string();
     let run = |arguments: &[&str]| {
         let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_offpath"))
             .args(arguments)
@@ -425,8 +426,8 @@ fn named_pipes_are_refused_and_not_waited_for() {
         &["diagnose", &log("write_bw.log"), "--device", "connectx7", "--collection", &one],
         &["watch", "--expect", &one],
         &["collect", "--from", &one],
-        &["new", "device", "own", "--from", &one],
-        &["export", "table", &one, "-o", "/dev/null"],
+        &["new", "device", "own", "--from", &one, "--out", &written("own.toml")],
+        &["export", "table", &one, "-o", &written("rows.csv")],
         &["measure", "twin:connectx7", "--suggest", &design],
         &["measure", &format!("twin:{card}"), "--list"],
         &["plan", &design],

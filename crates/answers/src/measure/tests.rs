@@ -241,7 +241,7 @@ fn a_cut_file_is_not_taken_for_a_whole_one() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("a.jsonl");
     let mut own = request("connectx7", &[]);
-    own.choice = SuiteChoice { verbs: vec![Verb::Read], ..SuiteChoice::default() };
+    own.choice.payloads = [64, 512, 4096, 65536].map(Bytes::new).to_vec();
     measured(&own, &path, usize::MAX).unwrap_or_else(|why| panic!("{why:?}"));
     let whole = std::fs::read_to_string(&path).expect("it is there");
     let remarks = || {
