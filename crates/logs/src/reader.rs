@@ -2,7 +2,7 @@
 
 use crate::document::{self, Node};
 use crate::measurement::{LogCaution, LogMeasurement, LogTool};
-use crate::tools::{LineTool, all_tools, read_document};
+use crate::tools::{LineTool, MeasuredSuite, all_tools, read_document};
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::io::{self, BufRead};
@@ -34,7 +34,7 @@ pub enum RemarkKind {
     Failure,
     /// The line is known, and a figure on it cannot be typed without guessing.
     Withheld,
-    /// The line has figures, and the table that it stands in ends behind it before its run did.
+    /// The line has figures, and the table or file that it stands in ends behind it before its run did.
     Unended,
 }
 
@@ -118,6 +118,8 @@ pub(crate) struct Sink {
     held: Option<usize>,
     /// Tables of which nothing says whether their runs ended.
     open_tables: u64,
+    /// What the file of `offpath measure` that is read means to have.
+    pub(crate) suite: Option<MeasuredSuite>,
 }
 
 impl Sink {
@@ -145,6 +147,13 @@ impl Sink {
             *held = held.checked_sub(1)?;
         }
         self.items.pop_front()
+    }
+
+    /// The file of `offpath measure` that was read is over; `is_cut` where it ends within a record.
+    pub(crate) fn end_suite(&mut self, is_cut: bool) {
+        if let Some(suite) = self.suite.take() {
+            suite.tell_missing(is_cut, self);
+        }
     }
 
     /// A table is over, and nothing says whether its run is.
@@ -281,10 +290,12 @@ impl<R: BufRead> LogReader<R> {
     fn step(&mut self) -> io::Result<()> {
         let Some((bytes, dropped)) = self.read_line()? else {
             self.ended = true;
+            let is_cut = self.open.is_some();
             self.abandon("the JSON document does not end");
             for tool in &mut self.tools {
                 tool.finish(&mut self.sink);
             }
+            self.sink.end_suite(is_cut);
             return Ok(());
         };
         self.number += 1;

@@ -12,6 +12,8 @@ mod spdk;
 mod stress_ng;
 mod sysbench;
 
+pub(crate) use measure::MeasuredSuite;
+
 use crate::decimal::Printed;
 use crate::document::Node;
 use crate::measurement::{LogCautions, LogConditions, LogMeasurement, LogMetric, LogTool, Scale};

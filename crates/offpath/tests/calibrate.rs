@@ -794,3 +794,33 @@ fn a_number_at_the_end_of_the_search_is_no_measured_one() {
     let text = wide_answer(&asked);
     assert!(text.contains("NOT DESCRIBED") && text.contains("WORSE THAN TWO NUMBERS"), "{text}");
 }
+
+/// What is named next works on a plain NIC, and a card that is learnt from one with a processor is planned with.
+#[test]
+fn the_next_command_works_on_the_card() {
+    let folder = folder("next");
+    let log_file = folder.join("a.log").display().to_string();
+    fs::write(&log_file, log(1, 200.0, 180.0)).expect("a log");
+    let design = concat!(env!("CARGO_MANIFEST_DIR"), "/../../designs/kv-ycsb-c.toml");
+    for (base, has_processor) in [("connectx7", false), ("bluefield3", true)] {
+        let card = folder.join(format!("{base}-own.toml")).display().to_string();
+        let found = offpath(&[
+            "calibrate",
+            &log_file,
+            "--base",
+            base,
+            "-o",
+            &card,
+            "--fit",
+            "nic.queue_pair_request_time",
+        ]);
+        assert_eq!(found.code, 0, "{}", found.stderr);
+        let next =
+            found.stderr.lines().find_map(|line| line.strip_prefix("next: offpath ")).expect("it is named");
+        let words: Vec<&str> = next.split_whitespace().collect();
+        let answered = offpath(&words);
+        assert_eq!(answered.code, 0, "{next}: {}", answered.stderr);
+        let planned = offpath(&["plan", design, "--device", &card]);
+        assert_eq!(planned.code == 0, has_processor, "{base}: {}", planned.stderr);
+    }
+}

@@ -387,3 +387,70 @@ fn a_row_whose_figures_are_withheld_is_no_line_with_figures() {
     assert!(text.contains("3 lines, 0 with figures, 3 known without"), "{text}");
     assert!(text.contains("No line has a figure"), "{text}");
 }
+
+/// A named pipe that nobody writes to would be waited for without end: it is refused by its name, wherever a whole file is read.
+/// What a shell opened for the program is read.
+#[test]
+fn named_pipes_are_refused_and_not_waited_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pipe = |name: &str| {
+        let pipe = folder.path().join(name);
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("there is mkfifo");
+        assert!(made.success());
+        pipe.display().to_string()
+    };
+    let (one, card, design) = (pipe("one.log"), pipe("card.toml"), pipe("design.toml"));
+    let written = |name: &str| folder.path().join(name).display().to_string();
+    let run = |arguments: &[&str]| {
+        let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_offpath"))
+            .args(arguments)
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let begun = std::time::Instant::now();
+        while child.try_wait().expect("it is ours").is_none() {
+            if begun.elapsed().as_secs() > 60 {
+                child.kill().expect("it is ours");
+                panic!("{arguments:?} waits");
+            }
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        child.wait_with_output().expect("it has ended")
+    };
+    for arguments in [
+        &["import", &one][..],
+        &["import", &log("write_bw.log"), &one],
+        &["calibrate", &one, "--base", "connectx7"],
+        &["diagnose", &one, "--device", "connectx7"],
+        &["diagnose", &log("write_bw.log"), "--device", "connectx7", "--collection", &one],
+        &["watch", "--expect", &one],
+        &["collect", "--from", &one],
+        &["new", "device", "own", "--from", &one, "--out", &written("own.toml")],
+        &["export", "table", &one, "-o", &written("rows.csv")],
+        &["measure", "twin:connectx7", "--suggest", &design],
+        &["measure", &format!("twin:{card}"), "--list"],
+        &["plan", &design],
+        &["device", "show", &card],
+    ] {
+        let found = run(arguments);
+        let said = String::from_utf8(found.stderr).expect("it is text");
+        let said: Vec<&str> = said.split_whitespace().filter(|word| *word != "│").collect();
+        let said = said.join(" ");
+        assert_eq!(found.status.code(), Some(2), "{arguments:?}: {said}");
+        assert!(
+            said.contains("named pipe") && said.contains("write what it gives to a file"),
+            "{arguments:?}: {said}"
+        );
+    }
+    let text = fs::read(log("write_bw.log")).expect("it is there");
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_offpath"))
+        .args(["import", "/dev/stdin", "--format", "csv"])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    std::io::Write::write_all(&mut child.stdin.take().expect("it is a pipe"), &text).expect("it is read");
+    let found = child.wait_with_output().expect("it ends");
+    assert!(found.status.success() && found.stdout.len() > 100, "{found:?}");
+}

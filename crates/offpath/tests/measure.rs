@@ -126,6 +126,9 @@ fn what_cannot_be_measured_is_refused_with_a_next_step() {
         assert!(said(&refused).contains(wanted), "{arguments:?}: {}", refused.stderr);
     }
     assert_eq!(fs::read_to_string(&other).expect("it is there"), "notes\n");
+    // What is refused is not offered either.
+    let unknown = said(&offpath(&["measure", "cloud"]));
+    assert!(unknown.contains("twin:DEVICE") && !unknown.contains("`local`"), "{unknown}");
 }
 
 #[test]

@@ -336,3 +336,41 @@ proptest! {
         }
     }
 }
+
+/// A plan of a device that is not there is refused with those that are; one of a file is held to the file.
+#[test]
+fn a_plan_of_an_unknown_device_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let readings = file(folder.path(), "healthy.txt", &readings(1e6, 1.0));
+    let watched = |change: &dyn Fn(&mut Value)| {
+        let mut changed = plan().clone();
+        change(&mut changed);
+        let saved = file(folder.path(), "plan.json", &changed.to_string());
+        let found = offpath(&["watch", "--expect", &saved, "--rate", "1M/s", &readings]);
+        let words: Vec<&str> = found.stderr.split_whitespace().filter(|word| *word != "│").collect();
+        (found.code, words.join(" "))
+    };
+    let (code, said) = watched(&|plan| plan["device"] = "bluefeild2".into());
+    assert_eq!(code, 2, "{said}");
+    assert!(
+        said.contains("`bluefeild2`") && said.contains("did you mean") && said.contains("bluefield2"),
+        "{said}"
+    );
+    // A card of the user's is known by its file, which may lie on another machine.
+    let own = folder.path().join("own.toml").display().to_string();
+    let with_file = |name: &'static str| {
+        let own = own.clone();
+        move |plan: &mut Value| {
+            plan["device"] = name.into();
+            plan["options"] = serde_json::json!(["--device", own]);
+        }
+    };
+    let (code, said) = watched(&with_file("own"));
+    assert_ne!(code, 2, "{said}");
+    let made = offpath(&["new", "device", "own", "--base", "bluefield2", "--out", &own]);
+    assert_eq!(made.code, 0, "{}", made.stderr);
+    let (code, said) = watched(&with_file("own"));
+    assert_ne!(code, 2, "{said}");
+    let (code, said) = watched(&with_file("another"));
+    assert!(code == 2 && said.contains("`another`") && said.contains("describes `own`"), "{code}: {said}");
+}

@@ -32,7 +32,9 @@ mod work;
 pub use document::{CONTROL_CHARACTER_HELP, control_character, control_character_reason};
 pub use draft::{Draft, DraftNumber, DraftPart, DraftRequest};
 pub use error::{Problem, ProfileError, did_you_mean};
-pub use library::{Category, Library, Listed, OverlayHead, SystemRequest, read_text};
+pub use library::{
+    Category, Library, Listed, OverlayHead, SystemRequest, open_file, read_text, refuse_named_pipe,
+};
 pub use model::*;
 pub use renamed::first_name;
 pub use schema::UnknownProvenance;

@@ -5,6 +5,7 @@ use crate::error::{Place, ProfileError, Source, suggestion};
 use crate::{Number, Problem, System, assemble, builtin, overlay};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -412,19 +413,41 @@ fn shipped() -> &'static Shipped {
     })
 }
 
-/// The longest text that is read as a profile or a design.
+/// The longest text that is read as a profile, a design or a saved plan.
 const MOST_TEXT: u64 = 16 << 20;
 
-/// Reads a text of a user: of at most 16 MiB, since a device file or a named pipe need not end.
+/// Refuses a named pipe, since to open one waits until somebody writes to it. A pipe that a shell has opened for the
+/// program, as for `/dev/stdin` and `<(...)`, has no place among the files, and is read as it is.
 ///
-/// Errors: those of the file, no UTF-8, and [`std::io::ErrorKind::FileTooLarge`].
+/// Errors: those of the file, and [`std::io::ErrorKind::InvalidInput`] of a named pipe.
+pub fn refuse_named_pipe(path: &Path) -> std::io::Result<()> {
+    match std::fs::metadata(path)?.file_type().is_fifo() && path.canonicalize().is_ok() {
+        true => Err(std::io::Error::new(
+            std::io::ErrorKind::InvalidInput,
+            "it is a named pipe, and whoever opens one waits until somebody writes to it; write what it gives to a file",
+        )),
+        false => Ok(()),
+    }
+}
+
+/// Opens a file of a user for reading.
+///
+/// Errors: those of the file, and those of [`refuse_named_pipe`].
+pub fn open_file(path: &Path) -> std::io::Result<std::fs::File> {
+    refuse_named_pipe(path)?;
+    std::fs::File::open(path)
+}
+
+/// Reads a text of a user: of at most 16 MiB, since a device file need not end.
+///
+/// Errors: those of [`open_file`], no UTF-8, and [`std::io::ErrorKind::FileTooLarge`].
 pub fn read_text(path: &Path) -> std::io::Result<String> {
     let mut text = String::new();
-    let read = std::fs::File::open(path)?.take(MOST_TEXT + 1).read_to_string(&mut text)? as u64;
+    let read = open_file(path)?.take(MOST_TEXT + 1).read_to_string(&mut text)? as u64;
     match read > MOST_TEXT {
         true => Err(std::io::Error::new(
             std::io::ErrorKind::FileTooLarge,
-            "it is longer than 16 MiB, which no profile or design is",
+            "it is longer than 16 MiB, which no profile, design or plan is",
         )),
         false => Ok(text),
     }

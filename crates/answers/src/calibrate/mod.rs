@@ -13,7 +13,7 @@ use offpath_learn::{
     LearntDoubt, LearntNumber, LeftAside, MeasuredPoint, MeasuredRun, PacketHeader, PhaseProgress,
     PointCollector, RunKind, calibrate as learn, program_of,
 };
-use offpath_logs::{LogItem, TrafficDirections};
+use offpath_logs::{LogItem, RemarkKind, TrafficDirections};
 use offpath_profile::{LearntErrors, Library, Provenance, System};
 use offpath_quantity::Bytes;
 use offpath_route::{Path, Router};
@@ -66,6 +66,8 @@ pub struct CalibrateAnswer {
     pub logs: Vec<CalibratedLogAnswer>,
     /// Rows of logs that gave none, and why.
     pub left_aside: Vec<LeftAsideAnswer>,
+    /// Where logs say that a run failed, or end before their runs did: what is missing there is in no number.
+    pub incomplete: Vec<ImportRemarkAnswer>,
     /// The numbers that were fitted.
     pub numbers: Vec<CalibratedNumberAnswer>,
     /// Numbers that such runs feel, and that stay as they were.
@@ -356,11 +358,16 @@ pub fn calibrate_telling(
     let router = Router::new(&system)?;
     let path = router.path(&request.path).map_err(|error| unknown_path(&router, &request.path, error))?;
     let mut collector = PointCollector::on(&path.to_string());
-    let mut failures = Vec::new();
+    let mut incomplete = Vec::new();
     import_each(&ImportRequest { logs: request.logs.clone() }, |file, item| {
         match item {
             LogItem::Measurement(figure) => collector.take(file, &figure),
-            LogItem::Remark(remark) => failures.push(ImportRemarkAnswer::of(file, remark)),
+            LogItem::Remark(remark) => match remark.kind {
+                RemarkKind::Failure | RemarkKind::Unended => {
+                    incomplete.push(ImportRemarkAnswer::of(file, remark))
+                }
+                RemarkKind::Unknown | RemarkKind::Withheld => {}
+            },
         }
         Ok(())
     })?;
@@ -418,6 +425,7 @@ pub fn calibrate_telling(
         held_out: hold_out.iter().map(HoldOut::to_string).collect(),
         logs,
         left_aside: aside.into_iter().map(LeftAsideAnswer::of).collect(),
+        incomplete,
         numbers: learnt.numbers.iter().map(CalibratedNumberAnswer::of).collect(),
         kept: learnt.kept.iter().map(KeptNumberAnswer::of).collect(),
         fitted_error: learnt.fitted.into(),

@@ -26,6 +26,9 @@ impl CalibrateAnswer {
         for one in &self.left_aside {
             text += &format!("left aside: {}:{}, {} rows: {}\n", one.file, one.line, one.rows, one.why);
         }
+        for one in &self.incomplete {
+            text += &format!("incomplete: {}\n", one.sentence());
+        }
         let has_latency = self.points.iter().any(|one| one.metric == "latency_ns" && !one.held_out);
         let telling = if has_latency { "a run below tells" } else { "a latency log tells" };
         text += &screen.heading("Numbers that the points tell");

@@ -3,6 +3,7 @@
 
 use crate::import::{ImportedFigureAnswer, import_from};
 use offpath_logs::LogItem;
+use offpath_profile::open_file;
 use offpath_terminal::failure::Failure;
 use serde::de::IgnoredAny;
 use serde::ser::{SerializeSeq, Serializer};
@@ -102,7 +103,7 @@ impl Source {
             let mut text = Vec::new();
             let read = match is_input {
                 true => std::io::stdin().read_to_end(&mut text),
-                false => File::open(file).and_then(|mut open| open.read_to_end(&mut text)),
+                false => open_file(file).and_then(|mut open| open.read_to_end(&mut text)),
             };
             read.map_err(|error| source.unreadable(&error))?;
             source.text = Some(text);

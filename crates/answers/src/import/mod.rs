@@ -11,9 +11,9 @@ use crate::{ByName, SCHEMA_VERSION};
 use offpath_logs::{
     LineAccount, LogDetail, LogItem, LogMeasurement, LogReader, LogRemark, LogSide, RemarkKind,
 };
+use offpath_profile::{open_file, refuse_named_pipe};
 use offpath_terminal::failure::Failure;
 use serde::Serialize;
-use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
@@ -166,7 +166,7 @@ pub struct ImportRemarkAnswer {
     /// How many lines it is about, from that one on.
     pub lines: u64,
     /// `unknown`: no known tool prints the line; `failure`: the tool failed and says so; `withheld`: a figure on the line
-    /// cannot be typed without guessing; `unended`: the table of the line ends behind it before its run did.
+    /// cannot be typed without guessing; `unended`: the table or file of the line ends behind it before its run did.
     #[cfg_attr(test, schemars(extend("enum" = ["unknown", "failure", "withheld", "unended"])))]
     pub kind: &'static str,
     /// The start of the line.
@@ -256,7 +256,7 @@ fn checked(log: &Path) -> Result<(), Failure> {
             format!("`{}` is a folder, and a log is a file", log.display()),
             format!("name its files, as in `offpath import {}/*`", log.display()),
         )),
-        Ok(_) => Ok(()),
+        Ok(_) => refuse_named_pipe(log).map_err(|error| unreadable(&log.display().to_string(), &error)),
         Err(error) => Err(unreadable(&log.display().to_string(), &error)),
     }
 }
@@ -265,7 +265,7 @@ fn opened(log: &Path) -> Result<Box<dyn BufRead>, Failure> {
     if log.as_os_str() == "-" {
         return Ok(Box::new(BufReader::new(std::io::stdin())));
     }
-    let file = File::open(log).map_err(|error| unreadable(&log.display().to_string(), &error))?;
+    let file = open_file(log).map_err(|error| unreadable(&log.display().to_string(), &error))?;
     Ok(Box::new(BufReader::with_capacity(1 << 16, file)))
 }
 

@@ -2,6 +2,7 @@
 
 use offpath_learn::describe::DescribeError;
 use offpath_logs::machine::MachineFacts;
+use offpath_profile::open_file;
 use offpath_terminal::failure::Failure;
 use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -70,7 +71,7 @@ fn bytes_of(path: &Path, shown: &str) -> Result<Vec<u8>, Failure> {
         )
     };
     let mut bytes = Vec::new();
-    let mut file = std::fs::File::open(path).map_err(unreadable)?.take(LARGEST + 1);
+    let mut file = open_file(path).map_err(unreadable)?.take(LARGEST + 1);
     file.read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() as u64 > LARGEST {
         return Err(too_large(shown));

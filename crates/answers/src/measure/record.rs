@@ -42,6 +42,10 @@ pub struct MeasureStamp {
     pub windows: u64,
     /// CRC-32 of the names of the suite's points.
     pub suite_crc32: String,
+    /// Points of the suite, those that the backend cannot run among them, so that a reader knows which file is whole; null in a
+    /// file that does not state it.
+    #[serde(default)]
+    pub suite_points: Option<u64>,
     /// What the machine says of itself.
     pub environment: MeasureEnvironment,
 }

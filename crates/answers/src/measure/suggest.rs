@@ -107,8 +107,16 @@ pub fn suggest(
         ..PlanRequest::default()
     };
     plan_request.changes.device = request.device.clone();
-    let device = Design::load(&request.design, &plan_request.changes)?.device;
-    let system = request.system.load(&library, &device, &[])?;
+    let design = Design::load(&request.design, &plan_request.changes)?;
+    let device = design.device;
+    // Runs are tried on the system that the plan is of: the design's own testbed and numbers, where nothing else is asked for.
+    let asked = SystemOptions {
+        testbed: request.system.testbed.clone().or(design.testbed),
+        mode: request.system.mode.clone().or(design.mode),
+        set: [&design.set[..], &request.system.set[..]].concat(),
+        ..request.system.clone()
+    };
+    let system = asked.load(&library, &device, &[])?;
     let router = Router::new(&system)?;
     let paths: Vec<Path> = match request.paths.is_empty() {
         true => suite_paths(&router, &system),
@@ -139,7 +147,7 @@ pub fn suggest(
     progress.phase("numbers that runs may tell", influences.len() as u64);
     for (one, moves_plan) in influences {
         let end = |value: &str| -> Result<System, Failure> {
-            request.system.load(&library, &device, &[format!("{}={value}", one.number)])
+            asked.load(&library, &device, &[format!("{}={value}", one.number)])
         };
         let ends = end(&one.low).and_then(|low| Ok((low, end(&one.high)?)));
         let told = ends.ok().and_then(|(low, high)| best(&points, &low, &high));

@@ -234,3 +234,55 @@ fn calibrate_finds_the_numbers_of_the_twin_again() {
     // Threads beside each other and two verbs at once are no runs of one thread, and said so.
     assert!(learnt.left_aside.iter().any(|one| one.why.contains("threads")), "{:?}", learnt.left_aside);
 }
+
+/// A file that was cut says so wherever it is read, with the command that goes on with it.
+#[test]
+fn a_cut_file_is_not_taken_for_a_whole_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.jsonl");
+    let mut own = request("connectx7", &[]);
+    own.choice.payloads = [64, 512, 4096, 65536].map(Bytes::new).to_vec();
+    measured(&own, &path, usize::MAX).unwrap_or_else(|why| panic!("{why:?}"));
+    let whole = std::fs::read_to_string(&path).expect("it is there");
+    let remarks = || {
+        let found =
+            import(&ImportRequest { logs: vec![path.clone()] }).unwrap_or_else(|why| panic!("{why:?}"));
+        found.remarks.into_iter().filter(|one| one.kind == "unended").collect::<Vec<_>>()
+    };
+    assert!(remarks().is_empty());
+    let learn = || {
+        let asked = CalibrateRequest {
+            logs: vec![path.clone()],
+            base: "connectx7".to_string(),
+            name: "own".to_string(),
+            path: "client-host".to_string(),
+            fit: vec!["nic.queue_pair_request_time".to_string()],
+            ..CalibrateRequest::default()
+        };
+        calibrate(&asked).unwrap_or_else(|why| panic!("{why:?}")).incomplete
+    };
+    assert!(learn().is_empty());
+    let diagnosed = || {
+        let asked = crate::diagnose::DiagnoseRequest {
+            logs: vec![path.clone()],
+            device: "connectx7".to_string(),
+            ..crate::diagnose::DiagnoseRequest::default()
+        };
+        crate::diagnose::diagnose(&asked).unwrap_or_else(|why| panic!("{why:?}")).verdict
+    };
+    assert_ne!(diagnosed(), "incomplete");
+    // Two lines are missing behind the last that is there, or a line is cut in its middle.
+    let rows: Vec<usize> = whole.match_indices('\n').map(|(at, _)| at + 1).collect();
+    for end in [rows[rows.len() - 3], rows[rows.len() - 2] + 40] {
+        std::fs::write(&path, &whole[..end]).expect("it can be cut");
+        for found in [remarks(), learn()] {
+            let [one] = &found[..] else { panic!("{found:?}") };
+            assert!(
+                one.why.contains("are missing") && one.why.contains("`offpath measure twin`"),
+                "{}",
+                one.why
+            );
+        }
+        assert_eq!(diagnosed(), "incomplete");
+    }
+}

@@ -161,8 +161,13 @@ impl MeasureSuggestAnswer {
             let header = ["number", "known within", "moves the plan", "run", "moves the run"];
             text += &screen.table(&header, rows.collect());
             text += "\nEach with its neighbours:\n";
+            // One command may run what several numbers are told by.
+            let mut commands: Vec<&str> = Vec::new();
             for run in &self.runs {
-                text += &format!("  offpath measure BACKEND {}\n", run.options);
+                if !commands.contains(&run.options.as_str()) {
+                    commands.push(&run.options);
+                    text += &format!("  offpath measure BACKEND {}\n", run.options);
+                }
             }
         }
         for one in &self.untold {
@@ -174,7 +179,7 @@ impl MeasureSuggestAnswer {
             );
         }
         if self.runs.is_empty() && self.untold.is_empty() {
-            text += "No number of the profile moves it by a hundredth.\n";
+            text += "No number of the profile that runs of queue pairs could tell moves it by a hundredth.\n";
         }
         text
     }

@@ -11,6 +11,8 @@ use offpath_learn::watch::{
     Watch, WatchedInterval,
 };
 use offpath_logs::{LogDetail, LogItem, LogReader};
+use offpath_plan::{Changes, Design};
+use offpath_profile::{Category, Library, SystemRequest, read_text};
 use offpath_terminal::failure::{Failure, nearest};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -202,6 +204,8 @@ pub struct SkippedReadingAnswer {
 struct SavedPlan {
     schema_version: u32,
     design: String,
+    design_file: String,
+    options: Vec<String>,
     #[serde(flatten)]
     system: SystemAnswer,
     traffic: TrafficAnswer,
@@ -222,7 +226,7 @@ const BUSY: f64 = 0.1;
 impl SavedPlan {
     fn read(file: &Path) -> Result<SavedPlan, Failure> {
         let name = file.display();
-        let text = std::fs::read_to_string(file)
+        let text = read_text(file)
             .map_err(|error| Failure::input(format!("the plan `{name}` cannot be read: {error}"), SAVE))?;
         let refused = |what: String| Failure::input(format!("`{name}` is no saved plan: {what}"), SAVE);
         let value: serde_json::Value =
@@ -242,7 +246,50 @@ impl SavedPlan {
         }
         let plan: SavedPlan = serde_json::from_value(value).map_err(|error| refused(error.to_string()))?;
         debug_assert_eq!(plan.schema_version, SCHEMA_VERSION);
-        plan.checked().map_err(refused)
+        let plan = plan.checked().map_err(refused)?;
+        plan.check_device(file)?;
+        Ok(plan)
+    }
+
+    /// Refuses a plan of a device that is not there: of such a card nobody has planned anything. A file of the user's may lie on
+    /// another machine than the one that is watched, and is held to the plan where it is here.
+    fn check_device(&self, file: &Path) -> Result<(), Failure> {
+        let option = |name: &str| {
+            let place = self.options.iter().position(|option| option == name)?;
+            self.options.get(place + 1)
+        };
+        let library = match option("--profiles") {
+            None => Library::builtin(),
+            Some(folder) if Path::new(folder).is_dir() => Library::with_directory(Path::new(folder))?,
+            Some(_) => return Ok(()),
+        };
+        let device = &self.system.device;
+        let Err(unknown) = library.source(Category::Device, device) else { return Ok(()) };
+        let own = match option("--device") {
+            Some(named) => named.clone(),
+            // The design's own device may be a file beside it.
+            None => match Design::load(Path::new(&self.design_file), &Changes::default()) {
+                Ok(design) => design.device,
+                Err(_) => return Err(unknown.into()),
+            },
+        };
+        if !own.ends_with(".toml") {
+            return Err(unknown.into());
+        }
+        if !Path::new(&own).exists() {
+            return Ok(());
+        }
+        let described = library.load(&SystemRequest { device: &own, ..SystemRequest::default() })?.device;
+        match described == *device {
+            true => Ok(()),
+            false => Err(Failure::input(
+                format!(
+                    "`{}` is a plan of `{device}`, and its file `{own}` describes `{described}`",
+                    file.display()
+                ),
+                SAVE,
+            )),
+        }
     }
 
     /// The plan, whose figures are what figures of a plan can be.

@@ -9,6 +9,7 @@ use crate::measurement::{
 use crate::reader::{RemarkKind, Sink};
 use crate::tools::Row;
 use offpath_quantity::{Bytes, Time};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 const OPERATIONS: [LogOperation; 5] = [
@@ -19,10 +20,71 @@ const OPERATIONS: [LogOperation; 5] = [
     LogOperation::FetchAndAdd,
 ];
 
+/// What a file means to have by its stamp, and what it has so far.
+pub(crate) struct MeasuredSuite {
+    /// The command that began the file, and goes on with it.
+    command: String,
+    /// Points of the suite; absent where the stamp does not say it.
+    planned: Option<u64>,
+    /// Points that were measured, skipped or failed.
+    found: BTreeSet<String>,
+    /// The line of the last record, and the point that it is about.
+    last: (u64, String),
+}
+
+impl MeasuredSuite {
+    fn of(stamp: &Node) -> MeasuredSuite {
+        let text = |key: &str| stamp.get(key).and_then(Node::text).unwrap_or_default().to_string();
+        MeasuredSuite {
+            command: text("command"),
+            planned: Decimal::read(&text("suite_points")).and_then(Decimal::whole),
+            found: BTreeSet::new(),
+            last: (stamp.line, text("device")),
+        }
+    }
+
+    fn add(&mut self, line: u64, point: &str) {
+        self.found.insert(point.to_string());
+        self.last = (line, point.to_string());
+    }
+
+    /// Tells that points are missing: a run that was interrupted leaves a file that looks whole line by line.
+    pub(crate) fn tell_missing(&self, is_cut: bool, sink: &mut Sink) {
+        let missing = self.planned.map(|planned| planned.saturating_sub(self.found.len() as u64));
+        let what = match (self.planned.zip(missing), is_cut) {
+            (Some((planned, missing @ 1..)), _) => {
+                format!("{missing} of the {planned} points that the first line states are missing")
+            }
+            (_, true) => "the file ends within a line".to_string(),
+            (_, false) => return,
+        };
+        let next = match self.command.as_str() {
+            "" => String::new(),
+            command => format!(", and `{command}` goes on with it"),
+        };
+        let (line, point) = &self.last;
+        sink.remark(RemarkKind::Unended, *line, point, format!("{what}{next}; the last that is there"));
+    }
+}
+
 /// Reads a document; whether it is one of `offpath measure`.
 pub(crate) fn read_document(node: &Node, sink: &mut Sink) -> bool {
     let has = |key: &str| node.get(key).is_some();
-    if has("offpath_measure") || has("skipped") && has("why") {
+    if has("offpath_measure") {
+        // Of files behind each other each is held to its own stamp.
+        sink.end_suite(false);
+        sink.suite = Some(MeasuredSuite::of(node));
+        return true;
+    }
+    let is_about = [("point", "windows"), ("skipped", "why"), ("failed", "why")]
+        .into_iter()
+        .find(|(key, more)| has(key) && has(more));
+    if let Some(point) = is_about.and_then(|(key, _)| node.get(key)).and_then(Node::text)
+        && let Some(suite) = &mut sink.suite
+    {
+        suite.add(node.line, point);
+    }
+    if has("skipped") && has("why") {
         return true;
     }
     if let (Some(failed), Some(why)) = (node.get("failed"), node.get("why")) {

@@ -42,6 +42,14 @@ impl FromStr for On {
     }
 }
 
+/// A backend for a command that is about a card, which the local one has not: it is no choice there.
+pub(super) fn with_a_card(text: &str) -> Result<On, String> {
+    text.parse().map_err(|_: String| {
+        "there are the backends `twin:DEVICE` (as in `twin:bluefield2`), `verbs` and `verbs:DEVICE` (as in `verbs:mlx5_0`)"
+            .to_string()
+    })
+}
+
 /// Where a role is found: `ADDRESS` for all that run elsewhere, or `ROLE=ADDRESS`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {

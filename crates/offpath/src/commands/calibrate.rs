@@ -9,13 +9,16 @@ use offpath::answers::calibrate::{
     CalibrateAnswer, CalibrateRequest, CardFile, calibrate_telling, card_files,
 };
 use offpath::learn::HoldOut;
+use offpath_terminal::options::as_shell_words;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
 Examples:
-  offpath calibrate logs/*.log --base connectx7 -o mycard.toml
+  offpath calibrate logs/*.log --base bluefield3 -o mycard.toml
         fits what the logs tell, predicts every second size, writes the card
+  offpath plan designs/kv-ycsb-c.toml --device mycard.toml
+        plans on it; a design that uses the card's processor needs a base that has one, which connectx7 has not
   offpath calibrate logs/*.log --base connectx7 --hold-out sizes --hold-out verb=write --hold-out qps=2,4
         how well READs of some sizes predict the rest, beside a roofline
   offpath calibrate logs/*.log --base bluefield2 --path client-soc --fit soc.read_latency";
@@ -81,7 +84,21 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     let written = options.output.as_ref().map_or(Ok(()), |output| write_card(output, &found.card));
     // What was learnt is said, also where its files found no place.
     context.screen.emit(&answer(&found, context, CalibrateAnswer::text)?)?;
-    written.map(|()| ExitCode::SUCCESS)
+    written?;
+    if let Some(output) = &options.output {
+        tell(&format!("next: offpath{}", as_shell_words(&next(output, &options.path))));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What the card that was written answers, whichever it is: to plan a design takes the processors that the design names.
+fn next(output: &Path, path: &str) -> Vec<String> {
+    let card = output.display().to_string();
+    let words = match path.parse::<offpath::route::Path>() {
+        Ok(own) if own.engine.is_none() => vec!["path", &card, "--path", path, "--as", "ib_read_bw"],
+        _ => vec!["device", "show", &card],
+    };
+    words.into_iter().map(str::to_string).collect()
 }
 
 /// Writes all files of a card, or none.

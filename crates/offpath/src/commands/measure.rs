@@ -1,6 +1,6 @@
 //! `offpath measure`: the characterisation of a card, on the twin or on real queue pairs.
 
-use super::backend::{On, Peer, device_refused, refuse_profile_changes, run_failed};
+use super::backend::{On, Peer, device_refused, refuse_profile_changes, run_failed, with_a_card};
 use super::{Context, Shown, answer};
 use crate::failure::{Failure, NEGATIVE};
 use crate::options;
@@ -50,7 +50,7 @@ Nobody is authenticated: listen on networks whose every user may read and write 
 #[command(after_help = EXAMPLES)]
 pub struct Options {
     /// Where: twin:DEVICE, verbs, or verbs:DEVICE
-    #[arg(value_name = "BACKEND")]
+    #[arg(value_name = "BACKEND", value_parser = with_a_card)]
     on: On,
     /// Paths, as in `client-soc,client-host` [default: every one that the backend has]
     #[arg(long, value_delimiter = ',')]

@@ -65,7 +65,8 @@ Examples:
   What is my machine, and is anything odd about it?
     offpath collect
   Learn a card from them, and plan with it:
-    offpath calibrate *.log --base connectx7 -o mycard.toml
+    offpath calibrate *.log --base bluefield3 -o mycard.toml
+    offpath plan designs/kv-ycsb-c.toml --device mycard.toml
   Does a running system do what was planned?
     offpath watch --expect plan.json
 
