@@ -109,7 +109,8 @@ pub(super) fn of_short_latencies(rows: &[(&Row, f64)], system: &System, path: &s
     let is_short =
         |row: &&Row| row.runs.reference.kind == RunKind::Latency && row.runs.reference.payload <= SHORT;
     let short: Vec<&Row> = rows.iter().map(|(row, _)| *row).filter(is_short).collect();
-    let of = |cause: Cause, change: fn(Time) -> CauseChange, words: &str| {
+    // Less than `least` is no other node, and no other switch.
+    let of = |cause: Cause, change: fn(Time) -> CauseChange, least: f64, words: &str| {
         let probe = Time::from_ns(1000);
         let latencies = |changes: &[&CauseChange]| -> Option<Vec<f64>> {
             let bench = changed(system, path, changes)?;
@@ -127,12 +128,12 @@ pub(super) fn of_short_latencies(rows: &[(&Row, f64)], system: &System, path: &s
             })
             .collect();
         more.sort_by(f64::total_cmp);
-        let more = more.get(more.len() / 2).filter(|more| **more >= 1.0)?;
+        let more = more.get(more.len() / 2).filter(|more| **more >= least)?;
         let more = Time::from_ns(more.round() as u64);
         Some(CauseDegree { cause, degree: format!("{more} more {words}"), change: change(more) })
     };
-    let links = of(Cause::PcieLatency, CauseChange::LinkDelay, "for each pass");
-    let network = of(Cause::NetworkLatency, CauseChange::NetworkDelay, "each way");
+    let links = of(Cause::PcieLatency, CauseChange::LinkDelay, 100.0, "for each pass");
+    let network = of(Cause::NetworkLatency, CauseChange::NetworkDelay, 250.0, "each way");
     [links, network].into_iter().flatten().collect()
 }
 
@@ -282,10 +283,12 @@ impl Fit<'_, '_> {
             if diagnosis.verdict == DiagnosisVerdict::SlightlyLow { LEAST_SMALL_SHARE } else { LEAST_SHARE };
         let mut ranked: Vec<Candidate> =
             best.into_values().filter(|one| share(one.error) >= least_share).collect();
-        // What the log itself states is no guess, nor is a half by the shape of its rows: another cause has to explain clearly more to
-        // go before it.
+        // What the log itself states is no guess, nor is a half that leaves as little: another cause has to explain clearly more to go
+        // before it.
+        let is_half =
+            |one: &Candidate| one.cause == Cause::HalfCounted && one.error <= STATED * error_without;
         let stated = |one: &Candidate| {
-            let is_stated = !one.evidence.is_empty() || one.cause == Cause::HalfCounted;
+            let is_stated = !one.evidence.is_empty() || is_half(one);
             if is_stated { STATED * error_without } else { 0.0 }
         };
         ranked.sort_by(|a, b| (a.error - stated(a)).total_cmp(&(b.error - stated(b))));
@@ -355,8 +358,9 @@ impl Fit<'_, '_> {
             .map(|(cause, degree, change, evidence)| (CauseDegree { cause, degree, change }, vec![evidence]));
         let seconds: Vec<(CauseDegree, Vec<String>)> =
             stated.chain(variants.iter().map(|variant| (variant.clone(), Vec::new()))).collect();
-        // Where rows are at half, what else is off is sought beside that and not in its place.
-        let firsts = if ranked[0].cause == Cause::HalfCounted { 1 } else { FIRSTS };
+        // Where half is nearly all of it, what else is off is sought beside that and not in its place.
+        let is_half = ranked[0].cause == Cause::HalfCounted && least <= STATED * error_without;
+        let firsts = if is_half { 1 } else { FIRSTS };
         let mut best: Option<(f64, usize, usize, Vec<f64>)> = None;
         for (index, first) in ranked.iter().take(firsts).enumerate() {
             for (other, (second, _)) in seconds.iter().enumerate() {
