@@ -339,9 +339,8 @@ pub fn tool(request: &ToolRequest) -> Result<ToolAnswer, Failure> {
         span: span.map(LatencySpan::name),
         in_gbits: request.in_gbits,
         unlike_ends: unlike_ends(&system, &bench.path().to_string()),
-        untold_traffic: system
-            .learnt_errors(figure_kind(first).name())
-            .and_then(|own| Some(first.traffic()).filter(|traffic| !own.traffic.contains(traffic))),
+        untold_traffic: Some(first.traffic())
+            .filter(|traffic| system.is_untold(figure_kind(first).name(), traffic)),
         interval_draws: known[0].draws,
         rows,
     })

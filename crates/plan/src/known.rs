@@ -11,6 +11,7 @@ use offpath_profile::System;
 use offpath_quantity::Quantity;
 use offpath_route::{Demand, PathOperation, RouteError, Router};
 use offpath_twin::Seed;
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 
 /// What is known of one operation: its unloaded latency and what the system carries of it.
@@ -237,12 +238,15 @@ pub fn known_figures<'s>(
 ) -> Option<Vec<KnownFigure<'s>>> {
     let point = figures(router.system())?;
     let Looked { moved, draws } = look(router, seed, &figures);
+    let mut at_ends: BTreeMap<String, Vec<Vec<BoundedFigure>>> = BTreeMap::new();
     let each = point.iter().zip(of).enumerate().map(|(index, (own, of))| {
-        // Of a card that stands in two machines, the one whose number it is.
-        let moves = |factor: &Factor, name: &str| {
+        // Of a card that stands in two machines, the one whose number it is. All figures are looked at together, since a
+        // log has hundreds of runs.
+        let mut moves = |factor: &Factor, name: &str| {
             let ends = factor.interval.into_iter().flat_map(|(low, high)| [low, high]);
             let seen = ends.filter_map(|end| figures(&router.system().with_all([(name, end)]).ok()?));
-            seen.into_iter().any(|seen| seen[index].value != own.value)
+            let seen = at_ends.entry(name.to_string()).or_insert_with(|| seen.collect());
+            seen.iter().any(|seen| seen[index].value != own.value)
         };
         let figure = |seen: &Vec<BoundedFigure>| seen[index].value;
         let rests_on = moved.rests(own.value, &figure, &[]);
@@ -255,8 +259,7 @@ pub fn known_figures<'s>(
         });
         let most = spans.filter(|(_, span)| *span > 0.0).max_by(|(_, one), (_, other)| one.total_cmp(other));
         let errors = PastErrors::of(of, &rests_on, router.system());
-        // Where predictions for a card were held to its logs and none of these was of such requests, nothing says what these are wrong by.
-        let is_untold = router.system().learnt_errors(of.kind.name()).is_some() && !errors.is_of_this_card();
+        let is_untold = router.system().is_untold(of.kind.name(), &of.traffic);
         KnownFigure {
             ranged: Ranged::of(own.value, &errors.widen(of.kind, sample)),
             errors,

@@ -129,17 +129,12 @@ impl<'s> PastErrors<'s> {
     /// were measured or held to what was, and of the traffic that was measured: what rests more on others, or has another verb, may
     /// be wrong by more.
     pub fn of(figure: &FigureOf, rests: &[Rest], system: &'s System) -> PastErrors<'s> {
-        let own =
-            system.learnt_errors(figure.kind.name()).filter(|own| own.traffic.contains(&figure.traffic));
-        match own.filter(|_| is_measured_here(rests)) {
+        let kind = figure.kind.name();
+        let is_own = is_measured_here(rests) && !system.is_untold(kind, &figure.traffic);
+        match system.learnt_errors(kind).filter(|_| is_own) {
             Some(own) => PastErrors::OfThisCard(own),
             None => PastErrors::Of(Lesson::of(rests, [system])),
         }
-    }
-
-    /// Whether they are those of the card's own calibration.
-    pub fn is_of_this_card(self) -> bool {
-        matches!(self, PastErrors::OfThisCard(_))
     }
 
     /// The cards that they are of; `device` is the card that they widen.

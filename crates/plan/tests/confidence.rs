@@ -5,17 +5,18 @@ mod common;
 use common::*;
 use offpath_plan::Ranged;
 use offpath_plan::factor::Origin;
-use offpath_plan::known::{MovedBy, known};
-use offpath_plan::residual::Lesson;
+use offpath_plan::known::{BoundedFigure, FigureOf, MovedBy, known, known_figures};
+use offpath_plan::residual::{FigureKind, Lesson};
 use offpath_plan::rests::{estimated, guessed};
 use offpath_plan::solve::solved;
 use offpath_plan::{Basis, Changes, Design, Plan, Ready, Setting, plan, prepare, prepare_named};
-use offpath_profile::{Category, Library, Number, Provenance, SystemRequest};
+use offpath_profile::{Category, Library, Number, Provenance, System, SystemRequest};
 use offpath_quantity::{Bytes, Quantity};
 use offpath_route::{PathOperation, Router, Verb};
 use offpath_twin::Seed;
 use std::path::Path;
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The invented card, its numbers known as `known` says: by a data sheet, or as guesses within a fifth.
 fn card(known: &dyn Fn(&str) -> Provenance) -> Library {
@@ -925,4 +926,31 @@ fn machines_with_the_same_card_share_its_numbers() {
     let all: Vec<&String> = known.moved_by.iter().flat_map(|one| &one.names).collect();
     let once: std::collections::BTreeSet<_> = all.iter().collect();
     assert_eq!(all.len(), once.len(), "no number is there twice");
+}
+
+/// A log has hundreds of runs: how many systems are looked at does not grow with them.
+#[test]
+fn many_figures_are_looked_at_together() {
+    let request = SystemRequest { device: "connectx7", ..SystemRequest::default() };
+    let system = Library::builtin().load(&request).expect("it ships");
+    let router = Router::new(&system).expect("it has routes");
+    let looked = |figures: usize| {
+        let of = FigureOf { kind: FigureKind::Throughput, traffic: "read".to_string(), has_evidence: true };
+        let systems = AtomicUsize::new(0);
+        let rates = |system: &System| -> Option<Vec<BoundedFigure>> {
+            systems.fetch_add(1, Ordering::Relaxed);
+            let router = Router::new(system).ok()?;
+            let rate = |figure: usize| {
+                let path = "client-host".parse().expect("a path");
+                let read = PathOperation::new(Verb::Read, path, Bytes::new(64 << (figure % 8)));
+                let (value, _) = router.route(&read).ok()?.demand(&router).capacity(&router)?;
+                Some(BoundedFigure { value, most: f64::INFINITY })
+            };
+            (0..figures).map(rate).collect()
+        };
+        let known = known_figures(&router, &vec![of; figures], Seed::new(1), rates).expect("it has rates");
+        assert!(known.iter().any(|figure| figure.most_moved_by.is_some()), "what moves it is looked for");
+        systems.into_inner()
+    };
+    assert_eq!(looked(40), looked(8));
 }

@@ -93,6 +93,12 @@ impl System {
         self.learnt_errors.iter().find(|one| one.figure == figure)
     }
 
+    /// Whether predictions of such figures were held to this very system's logs, and none of these was of such traffic: nothing says
+    /// what predictions of it are wrong by.
+    pub fn is_untold(&self, figure: &str, traffic: &str) -> bool {
+        self.learnt_errors(figure).is_some_and(|own| own.traffic.iter().all(|one| one != traffic))
+    }
+
     /// What a number may be at most: its upper end where it is a guess, and else its value.
     pub fn at_most(&self, name: &str) -> Option<Quantity> {
         let number = self.numbers.get(name)?;

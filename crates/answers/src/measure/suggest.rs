@@ -3,6 +3,7 @@
 use super::{queue_pair_path, suite_paths};
 use crate::SCHEMA_VERSION;
 use crate::plan::{InfluenceAnswer, PlanAnswers, PlanRequest, plan};
+use crate::setting;
 use crate::system::SystemAnswer;
 use offpath_learn::{PhaseProgress, RunKind, ToolBench};
 use offpath_measure::{MeasurePoint, SuiteChoice, suite};
@@ -99,7 +100,7 @@ pub fn suggest(
     request: &SuggestRequest,
     progress: &dyn PhaseProgress,
 ) -> Result<MeasureSuggestAnswer, Failure> {
-    let library = request.system.library()?;
+    let setting = setting(&request.system)?;
     let mut plan_request = PlanRequest {
         design: request.design.clone(),
         system: request.system.clone(),
@@ -108,15 +109,8 @@ pub fn suggest(
     };
     plan_request.changes.device = request.device.clone();
     let design = Design::load(&request.design, &plan_request.changes)?;
-    let device = design.device;
-    // Runs are tried on the system that the plan is of: the design's own testbed and numbers, where nothing else is asked for.
-    let asked = SystemOptions {
-        testbed: request.system.testbed.clone().or(design.testbed),
-        mode: request.system.mode.clone().or(design.mode),
-        set: [&design.set[..], &request.system.set[..]].concat(),
-        ..request.system.clone()
-    };
-    let system = asked.load(&library, &device, &[])?;
+    // Runs are tried on the system that the plan is of.
+    let system = setting.system(&design, &design.device)?;
     let router = Router::new(&system)?;
     let paths: Vec<Path> = match request.paths.is_empty() {
         true => suite_paths(&router, &system),
@@ -147,7 +141,9 @@ pub fn suggest(
     progress.phase("numbers that runs may tell", influences.len() as u64);
     for (one, moves_plan) in influences {
         let end = |value: &str| -> Result<System, Failure> {
-            asked.load(&library, &device, &[format!("{}={value}", one.number)])
+            let mut moved = setting.clone();
+            moved.settings.push(format!("{}={value}", one.number));
+            Ok(moved.system(&design, &design.device)?)
         };
         let ends = end(&one.low).and_then(|low| Ok((low, end(&one.high)?)));
         let told = ends.ok().and_then(|(low, high)| best(&points, &low, &high));
