@@ -1,8 +1,6 @@
 //! `offpath calibrate` and `offpath path --as` as their users see them.
 
-mod common;
-
-use common::{check, json, offpath, schema, wide_answer};
+use crate::common::{check, json, offpath, schema, wide_answer};
 use offpath::answers::tool::{ToolRequest, ToolRowAnswer, tool};
 use offpath_quantity::Bytes;
 use offpath_twin::{Seed, unit};
@@ -35,7 +33,7 @@ fn log_of(queue_pairs: u32, rows: impl Iterator<Item = (f64, f64)>) -> String {
 }
 
 /// What a command said on stderr, however its lines are broken.
-fn said(answer: &common::Answer) -> String {
+fn said(answer: &crate::common::Answer) -> String {
     answer.stderr.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ")
 }
 

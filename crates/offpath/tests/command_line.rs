@@ -2,9 +2,7 @@
 //!
 //! `INSTA_UPDATE=always cargo test -p offpath` accepts new tables after a change of the profiles.
 
-mod common;
-
-use common::{answer, check, json, offpath, schema, timed_json, wide_answer};
+use crate::common::{answer, check, json, offpath, schema, timed_json, wide_answer};
 use offpath::answers::explain::ExplainRequest;
 use offpath::answers::reproduce::ReproduceRequest;
 use offpath_terminal::output::rounded_json;

@@ -1,8 +1,6 @@
 //! `offpath export` as its users see it.
 
-mod common;
-
-use common::{answer, check, json, offpath, schema};
+use crate::common::{answer, check, json, offpath, schema};
 use serde_json::Value;
 use std::fs;
 

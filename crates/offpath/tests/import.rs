@@ -1,8 +1,6 @@
 //! `offpath import` as its users see it.
 
-mod common;
-
-use common::{answer, check, json, offpath, schema, wide_answer};
+use crate::common::{answer, check, json, offpath, schema, wide_answer};
 use std::fs;
 use std::path::Path;
 

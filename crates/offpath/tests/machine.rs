@@ -1,8 +1,6 @@
 //! `offpath collect`, `offpath new device --from` and `offpath diagnose` as their users see them.
 
-mod common;
-
-use common::{answer, check, json, offpath, schema, wide_answer};
+use crate::common::{answer, check, json, offpath, schema, wide_answer};
 use offpath::answers::diagnose::{DiagnoseRequest, diagnose};
 use offpath_learn::{RunKind, ToolBench, ToolProgram};
 use offpath_plan::sample::between;
@@ -403,7 +401,7 @@ fn suite_of(system: &System) -> Vec<String> {
              100\n Mtu             : {}[B]\n Link type       : IB\n{ruler}\n {columns}\n",
             system.network.mtu.get()
         );
-        for power in 1..=20 {
+        for power in (1..=19).step_by(3) {
             let mut run = program.run(Bytes::new(1 << power));
             run.cq_moderation = if is_latency { 1 } else { 100 };
             let expected = bench.expect(&run).expect("it is modelled");
@@ -426,8 +424,8 @@ fn suite_of(system: &System) -> Vec<String> {
     ]
 }
 
-/// A healthy card whose numbers lie anywhere within what its profile leaves open is called neither low nor high, more often than the
-/// intervals of 95% have it.
+/// A healthy card whose numbers lie anywhere within what its profile leaves open is called neither low nor high, but for what intervals
+/// of 95% leave out.
 #[test]
 fn a_healthy_card_that_is_not_known_is_called_neither_low_nor_high() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -455,7 +453,7 @@ fn a_healthy_card_that_is_not_known_is_called_neither_low_nor_high() {
         let found = diagnose(&DiagnoseRequest { logs, device, ..DiagnoseRequest::default() })
             .expect("it is compared");
         *verdicts.entry(found.verdict).or_default() += 1;
-        off += u32::from(found.off_rows > 10);
+        off += u32::from(found.off_rows > 3);
     }
     println!("{verdicts:?}");
     let alarms: u32 = ["low", "high"].iter().filter_map(|verdict| verdicts.get(verdict)).sum();

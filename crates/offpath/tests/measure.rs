@@ -1,8 +1,6 @@
 //! `offpath measure` as its users see it.
 
-mod common;
-
-use common::{check, json, offpath, schema, wide_answer};
+use crate::common::{check, json, offpath, schema, wide_answer};
 use std::fs;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -16,7 +14,7 @@ fn few<'a>(more: &[&'a str]) -> Vec<&'a str> {
 }
 
 /// What a command said on stderr, however its lines are broken.
-fn said(answer: &common::Answer) -> String {
+fn said(answer: &crate::common::Answer) -> String {
     answer.stderr.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ")
 }
 

@@ -1,8 +1,6 @@
 //! `offpath watch` as its users see it.
 
-mod common;
-
-use common::{check, json, offpath, schema, wide_answer};
+use crate::common::{check, json, offpath, schema, wide_answer};
 use offpath::answers::watch::{WatchRequest, Watcher};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -266,13 +264,13 @@ fn what_is_no_plan_or_no_reading_is_refused() {
 #[test]
 fn the_example_of_the_page_is_what_is_printed() {
     let (_folder, plan_file) = saved();
-    let found = common::offpath(&["watch", "--expect", &plan_file, COUNTERS]);
+    let found = crate::common::offpath(&["watch", "--expect", &plan_file, COUNTERS]);
     assert_eq!(found.code, 1, "{}", found.stderr);
     let page = include_str!("../../../docs/watch.md");
     let begin =
         "$ offpath watch --expect plan.json crates/offpath/tests/data/counters-host.txt --rate 10M/s\n";
     let printed = page.split(begin).nth(1).and_then(|rest| rest.split("```").next()).expect("the example");
-    let found = common::offpath(&["watch", "--expect", &plan_file, COUNTERS, "--rate", "10M/s"]);
+    let found = crate::common::offpath(&["watch", "--expect", &plan_file, COUNTERS, "--rate", "10M/s"]);
     assert_eq!(found.stdout, printed, "docs/watch.md");
 }
 
