@@ -256,7 +256,7 @@ fn a_cut_file_is_not_taken_for_a_whole_one() {
             base: "connectx7".to_string(),
             name: "own".to_string(),
             path: "client-host".to_string(),
-            fit: vec!["nic.queue_pair_request_time".to_string()],
+            fit: vec!["client.host_verbs.post_time".to_string()],
             ..CalibrateRequest::default()
         };
         calibrate(&asked).unwrap_or_else(|why| panic!("{why:?}")).incomplete
