@@ -1,6 +1,6 @@
 //! `offpath calibrate` and `offpath path --as` as their users see them.
 
-use crate::common::{check, json, offpath, schema, wide_answer};
+use crate::common::{check, json, offpath, said, schema, wide_answer};
 use offpath::answers::tool::{ToolRequest, ToolRowAnswer, tool};
 use offpath_quantity::Bytes;
 use offpath_twin::{Seed, unit};
@@ -30,11 +30,6 @@ fn log_of(queue_pairs: u32, rows: impl Iterator<Item = (f64, f64)>) -> String {
         let _ = writeln!(text, " {bytes:<10} {iterations:<14} {printed:<18} {printed:<20} {:.6}", rate / 1e6);
     }
     text
-}
-
-/// What a command said on stderr, however its lines are broken.
-fn said(answer: &crate::common::Answer) -> String {
-    answer.stderr.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ")
 }
 
 /// What a `calibrate` that writes a card says as JSON, held to its schema.

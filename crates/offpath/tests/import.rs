@@ -1,6 +1,6 @@
 //! `offpath import` as its users see it.
 
-use crate::common::{answer, check, json, offpath, schema, wide_answer};
+use crate::common::{answer, check, json, offpath, schema, unbroken, wide_answer};
 use std::fs;
 use std::path::Path;
 
@@ -432,9 +432,7 @@ fn named_pipes_are_refused_and_not_waited_for() {
         &["device", "show", &card],
     ] {
         let found = run(arguments);
-        let said = String::from_utf8(found.stderr).expect("it is text");
-        let said: Vec<&str> = said.split_whitespace().filter(|word| *word != "│").collect();
-        let said = said.join(" ");
+        let said = unbroken(&String::from_utf8(found.stderr).expect("it is text"));
         assert_eq!(found.status.code(), Some(2), "{arguments:?}: {said}");
         assert!(
             said.contains("named pipe") && said.contains("write what it gives to a file"),

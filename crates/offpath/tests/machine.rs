@@ -1,6 +1,6 @@
 //! `offpath collect`, `offpath new device --from` and `offpath diagnose` as their users see them.
 
-use crate::common::{answer, check, json, offpath, schema, wide_answer};
+use crate::common::{answer, check, json, offpath, said, schema, wide_answer};
 use offpath::answers::diagnose::{DiagnoseRequest, diagnose};
 use offpath_learn::{RunKind, ToolBench, ToolProgram};
 use offpath_plan::sample::between;
@@ -147,8 +147,7 @@ fn files_that_are_no_machine_are_refused() {
         let both =
             format!("{},{}", file("one-tool.txt", one.as_bytes()), file("other-tool.txt", other.as_bytes()));
         let refused = offpath(&["collect", "--from", &both]);
-        let said =
-            refused.stderr.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ");
+        let said = said(&refused);
         assert!(
             refused.code == 2 && said.contains("of two machines") && said.contains(what),
             "{said}{}",

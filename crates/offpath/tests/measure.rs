@@ -1,6 +1,6 @@
 //! `offpath measure` as its users see it.
 
-use crate::common::{check, json, offpath, schema, wide_answer};
+use crate::common::{check, json, offpath, said, schema, wide_answer};
 use std::fs;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -11,11 +11,6 @@ const FEW: [&str; 9] =
 
 fn few<'a>(more: &[&'a str]) -> Vec<&'a str> {
     [&FEW[..], &["2"], more].concat()
-}
-
-/// What a command said on stderr, however its lines are broken.
-fn said(answer: &crate::common::Answer) -> String {
-    answer.stderr.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ")
 }
 
 #[test]

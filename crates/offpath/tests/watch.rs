@@ -1,6 +1,6 @@
 //! `offpath watch` as its users see it.
 
-use crate::common::{check, json, offpath, schema, wide_answer};
+use crate::common::{check, json, offpath, said, schema, unbroken, wide_answer};
 use offpath::answers::watch::{WatchRequest, Watcher};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -199,8 +199,7 @@ fn what_is_no_plan_or_no_reading_is_refused() {
     let healthy = file(folder.path(), "healthy.txt", &readings(1e6, 1.0));
     let refused = |arguments: &[&str], code: i32, said: &str| {
         let found = offpath(&[&["watch"], arguments].concat());
-        let stderr =
-            found.stderr.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ");
+        let stderr = unbroken(&found.stderr);
         assert_eq!(found.code, code, "{arguments:?}: {stderr}{}", found.stdout);
         assert!(stderr.contains(said), "{arguments:?}: {stderr}");
     };
@@ -264,13 +263,13 @@ fn what_is_no_plan_or_no_reading_is_refused() {
 #[test]
 fn the_example_of_the_page_is_what_is_printed() {
     let (_folder, plan_file) = saved();
-    let found = crate::common::offpath(&["watch", "--expect", &plan_file, COUNTERS]);
+    let found = offpath(&["watch", "--expect", &plan_file, COUNTERS]);
     assert_eq!(found.code, 1, "{}", found.stderr);
     let page = include_str!("../../../docs/watch.md");
     let begin =
         "$ offpath watch --expect plan.json crates/offpath/tests/data/counters-host.txt --rate 10M/s\n";
     let printed = page.split(begin).nth(1).and_then(|rest| rest.split("```").next()).expect("the example");
-    let found = crate::common::offpath(&["watch", "--expect", &plan_file, COUNTERS, "--rate", "10M/s"]);
+    let found = offpath(&["watch", "--expect", &plan_file, COUNTERS, "--rate", "10M/s"]);
     assert_eq!(found.stdout, printed, "docs/watch.md");
 }
 
@@ -345,8 +344,7 @@ fn a_plan_of_an_unknown_device_is_refused() {
         change(&mut changed);
         let saved = file(folder.path(), "plan.json", &changed.to_string());
         let found = offpath(&["watch", "--expect", &saved, "--rate", "1M/s", &readings]);
-        let words: Vec<&str> = found.stderr.split_whitespace().filter(|word| *word != "│").collect();
-        (found.code, words.join(" "))
+        (found.code, said(&found))
     };
     let (code, said) = watched(&|plan| plan["device"] = "bluefeild2".into());
     assert_eq!(code, 2, "{said}");

@@ -45,6 +45,16 @@ fn in_columns(arguments: &[&str], columns: Option<&str>) -> Answer {
     Answer { code, stdout: text(output.stdout), stderr: stderr.concat(), notes: notes.concat() }
 }
 
+/// A message however its lines are broken.
+pub fn unbroken(message: &str) -> String {
+    message.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ")
+}
+
+/// What a command said on stderr, however its lines are broken.
+pub fn said(answer: &Answer) -> String {
+    unbroken(&answer.stderr)
+}
+
 /// The answer of a command line that is in order, on a page so wide that no line is broken, wherever the
 /// files lie that it names.
 #[allow(dead_code, reason = "each test uses a part")]
