@@ -3,7 +3,7 @@
 //! tables or Markdown, and a [`report::Page`], which is HTML.
 //!
 //! An answer serialises to the JSON that the command prints, and docs/schemas is generated from its type:
-//! `UPDATE_SCHEMAS=1 cargo test -p offpath-answers schemas` writes the files.
+//! `UPDATE_SCHEMAS=1 cargo test --release -p offpath-answers schemas` writes the files.
 //!
 //! [`Screen`]: offpath_terminal::output::Screen
 

@@ -1,4 +1,4 @@
-//! docs/schemas follows from the types: `UPDATE_SCHEMAS=1 cargo test -p offpath-answers schemas` writes the files, and the
+//! docs/schemas follows from the types: `UPDATE_SCHEMAS=1 cargo test --release -p offpath-answers schemas` writes the files, and the
 //! test without it compares them.
 
 use crate::calibrate::CalibrateAnswer;
@@ -161,7 +161,7 @@ fn schemas_follow_from_the_types() {
         let written = std::fs::read_to_string(&file).expect("the schema is there");
         assert_eq!(
             written, schema,
-            "{name} is another: UPDATE_SCHEMAS=1 cargo test -p offpath-answers schemas"
+            "{name} is another: UPDATE_SCHEMAS=1 cargo test --release -p offpath-answers schemas"
         );
     }
 }

@@ -3,7 +3,8 @@
 use crate::SCHEMA_VERSION;
 use crate::system::{SystemAnswer, unlike_ends};
 use offpath_learn::{
-    CeilingKind, ExpectError, Expected, PROGRAMS, RunKind, RunLength, ToolBench, ToolProgram, ToolRun,
+    CeilingKind, ExpectError, Expected, KnownLoops, PROGRAMS, RunKind, RunLength, ToolBench, ToolProgram,
+    ToolRun,
 };
 use offpath_logs::{LatencySpan, TrafficDirections};
 use offpath_plan::known::{BoundedFigure, FigureOf, KnownFigure, PayloadBound, known_figures};
@@ -17,6 +18,7 @@ use offpath_terminal::options::SystemOptions;
 use offpath_terminal::output::{Screen, TableCell, short};
 use offpath_twin::Seed;
 use serde::Serialize;
+use std::sync::Arc;
 
 /// From how many queue pairs on their state may not fit into a NIC's cache, which nothing here models. It is eight times what any
 /// log has that the model was held to.
@@ -405,8 +407,9 @@ pub(crate) fn known<'r>(
         });
         bounds.push((PayloadBound::new(router, &operations)?, operations.len() as f64));
     }
+    let loops = Arc::<KnownLoops>::default();
     let figures = |system: &System| -> Option<Vec<BoundedFigure>> {
-        let bench = ToolBench::new(system, path).ok()?;
+        let bench = ToolBench::new(system, path).ok()?.sharing(&loops);
         let router = Router::new(bench.system()).ok()?;
         let figure = |(run, (bound, sides)): (&ToolRun, &(PayloadBound, f64))| {
             let expected = bench.expect(run).ok()?;

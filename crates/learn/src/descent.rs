@@ -9,6 +9,11 @@ pub(crate) const SCALE: f64 = 0.02;
 /// What the values of numbers predict, as logarithms, point by point; nothing where the numbers make no system.
 pub(crate) trait Model {
     fn predict(&self, at: &[f64]) -> Option<Vec<f64>>;
+
+    /// The same of several places that do not wait for each other.
+    fn predict_each(&self, places: &[Vec<f64>]) -> Vec<Option<Vec<f64>>> {
+        places.iter().map(|at| self.predict(at)).collect()
+    }
 }
 
 impl<F: Fn(&[f64]) -> Option<Vec<f64>>> Model for F {
@@ -59,26 +64,41 @@ impl Search<'_> {
     }
 
     pub fn found(&self, at: Vec<f64>) -> Option<Found> {
-        let predicted = self.model.predict(&at)?;
-        let cost = self.cost(&predicted);
-        Some(Found { at, predicted, cost })
+        self.found_each(vec![at]).next().flatten()
     }
 
-    /// How each prediction moves with a number.
-    pub fn slope(&self, from: &Found, index: usize) -> Vec<f64> {
-        let moved = |by: f64| {
-            let mut to = from.at.clone();
-            to[index] = (to[index] + by).clamp(self.low[index], self.high[index]);
-            Some((to[index], self.model.predict(&to)?))
-        };
-        let (down, up) = (moved(-SLOPE_STEP), moved(SLOPE_STEP));
-        let own = || Some((from.at[index], from.predicted.clone()));
-        match (down.or_else(own), up.or_else(own)) {
-            (Some((a, below)), Some((b, above))) if b > a => {
-                below.iter().zip(&above).map(|(below, above)| (above - below) / (b - a)).collect()
+    fn found_each(&self, places: Vec<Vec<f64>>) -> impl Iterator<Item = Option<Found>> {
+        let predicted = self.model.predict_each(&places);
+        places.into_iter().zip(predicted).map(|(at, predicted)| {
+            let predicted = predicted?;
+            Some(Found { at, cost: self.cost(&predicted), predicted })
+        })
+    }
+
+    /// How each prediction moves with each of some numbers.
+    pub fn slopes(&self, from: &Found, numbers: &[usize]) -> Vec<Vec<f64>> {
+        let moved = numbers.iter().flat_map(|index| {
+            [-SLOPE_STEP, SLOPE_STEP].map(|by| {
+                let mut to = from.at.clone();
+                to[*index] = (to[*index] + by).clamp(self.low[*index], self.high[*index]);
+                to
+            })
+        });
+        let places: Vec<Vec<f64>> = moved.collect();
+        let predicted = self.model.predict_each(&places);
+        let slope = |(place, index): (usize, &usize)| {
+            // Beside a place that is no system stands the one that it was moved from.
+            let end = |place: usize| match &predicted[place] {
+                Some(there) => (places[place][*index], there),
+                None => (from.at[*index], &from.predicted),
+            };
+            let ((low, below), (high, above)) = (end(2 * place), end(2 * place + 1));
+            if high <= low {
+                return vec![0.0; from.predicted.len()];
             }
-            _ => vec![0.0; from.predicted.len()],
-        }
+            below.iter().zip(above).map(|(below, above)| (above - below) / (high - low)).collect()
+        };
+        numbers.iter().enumerate().map(slope).collect()
     }
 
     /// The best value of one number, the others as they are: of several over its bounds, and then near the best of these, since
@@ -86,18 +106,20 @@ impl Search<'_> {
     pub fn scan(&self, from: &Found, index: usize) -> Option<Found> {
         const PLACES: u32 = 25;
         let (low, high) = (self.low[index], self.high[index]);
-        let at = |value: f64| {
-            let mut to = from.at.clone();
-            to[index] = value.clamp(low, high);
-            self.found(to)
+        let best_at = |values: Vec<f64>| {
+            let at = |value: f64| {
+                let mut to = from.at.clone();
+                to[index] = value.clamp(low, high);
+                to
+            };
+            let tried = self.found_each(values.into_iter().map(at).collect()).flatten();
+            tried.min_by(|one, other| one.cost.total_cmp(&other.cost))
         };
         let apart = (high - low) / f64::from(PLACES - 1);
-        let tried = (0..PLACES).filter_map(|place| at(low + apart * f64::from(place)));
-        let mut best = tried.min_by(|one, other| one.cost.total_cmp(&other.cost))?;
+        let mut best = best_at((0..PLACES).map(|place| low + apart * f64::from(place)).collect())?;
         let mut step = apart / 2.0;
         while step > SCALE / 4.0 && best.cost < from.cost {
-            let nearer = [-step, step].into_iter().filter_map(|by| at(best.at[index] + by));
-            if let Some(nearer) = nearer.min_by(|one, other| one.cost.total_cmp(&other.cost))
+            if let Some(nearer) = best_at([-step, step].map(|by| best.at[index] + by).to_vec())
                 && nearer.cost < best.cost
             {
                 best = nearer;
@@ -115,7 +137,7 @@ impl Search<'_> {
             if free.is_empty() || reach < LEAST_REACH {
                 break;
             }
-            let slopes: Vec<Vec<f64>> = free.iter().map(|index| self.slope(&best, *index)).collect();
+            let slopes = self.slopes(&best, free);
             loop {
                 let stepped = self.step(&best, free, &slopes, reach).and_then(|step| {
                     let mut to = best.at.clone();

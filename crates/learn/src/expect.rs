@@ -199,8 +199,8 @@ impl ToolBench {
         Ok(ToolBench { system, path, routers: RefCell::default(), loops: Arc::default() })
     }
 
-    /// The same, which shares what it follows with others.
-    pub(crate) fn sharing(self, loops: &Arc<KnownLoops>) -> ToolBench {
+    /// The same, which shares what it follows with other benches: a number that a run does not meet leads to the same loop.
+    pub fn sharing(self, loops: &Arc<KnownLoops>) -> ToolBench {
         ToolBench { loops: loops.clone(), ..self }
     }
 

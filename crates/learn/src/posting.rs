@@ -8,7 +8,7 @@ use std::sync::Mutex;
 
 /// Rates of loops that were followed already: a number that moves none of what a run meets leads to the same loop.
 #[derive(Debug, Default)]
-pub(crate) struct KnownLoops(Mutex<HashMap<PostingLoop, f64>>);
+pub struct KnownLoops(Mutex<HashMap<PostingLoop, f64>>);
 
 /// Loops that are remembered; beyond them all are forgotten, so that memory has an end.
 const MOST_KNOWN: usize = 200_000;

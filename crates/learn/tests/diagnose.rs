@@ -2,7 +2,7 @@
 
 use offpath_learn::describe::describe;
 use offpath_learn::diagnose::{
-    Cause, CauseGroup, Diagnosis, DiagnosisVerdict, LoggedFigures, Reach, diagnose, exactly,
+    Cause, CauseGroup, Diagnosis, DiagnosisVerdict, Leeway, LoggedFigures, diagnose, exactly,
 };
 use offpath_learn::{PacketHeader, RunKind, RunLength, ToolBench, ToolProgram, ToolRun};
 use offpath_logs::{LogItem, LogOperation, LogReader, TrafficDirections};
@@ -859,10 +859,10 @@ fn rows_within_what_is_not_known_are_called_neither_low_nor_high() {
     let verdict = |share: f64, (least, most): (f64, f64)| {
         let asked = Asked { counted: share, ..as_usual() };
         let text = printed(&bench, "ib_write_bw", &asked, &mut Noise(7));
-        let reach = |_: &System, runs: &[ToolRun]| {
-            runs.iter().map(|_| Reach { least, most, basis: "order only" }).collect()
+        let leeway = |_: &System, runs: &[ToolRun]| {
+            runs.iter().map(|_| Leeway { least, most, basis: "order only" }).collect()
         };
-        diagnose(&known, figures(&[("a.log".to_string(), text)]), None, reach)
+        diagnose(&known, figures(&[("a.log".to_string(), text)]), None, leeway)
             .expect("it is compared")
             .verdict
     };

@@ -1,6 +1,6 @@
 //! The command line as its users see it: answers, JSON keys, exit codes, refusals.
 //!
-//! `INSTA_UPDATE=always cargo test -p offpath` accepts new tables after a change of the profiles.
+//! `INSTA_UPDATE=always cargo test --release -p offpath` accepts new tables after a change of the profiles.
 
 use crate::common::{answer, check, json, offpath, schema, timed_json, wide_answer};
 use offpath::answers::explain::ExplainRequest;

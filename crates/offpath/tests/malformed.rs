@@ -1,7 +1,7 @@
 //! Every case of `tests/malformed/cases.toml` is one mistake in a design or a device that is otherwise in order. Each is
 //! refused: exit code 2, one message that names the file and the place, and a next step.
 //!
-//! `INSTA_UPDATE=always cargo test -p offpath --test all malformed::` accepts reworded messages.
+//! `INSTA_UPDATE=always cargo test --release -p offpath --test all malformed::` accepts reworded messages.
 
 use assert_cmd::cargo::cargo_bin_cmd;
 use serde::Deserialize;

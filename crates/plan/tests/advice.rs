@@ -1,11 +1,9 @@
 //! Which rule says what of which design.
 //!
 //! A row that changes is a decision that users would see change: accept it with
-//! `INSTA_UPDATE=always cargo test -p offpath-plan --test advice` once its reason is understood.
+//! `INSTA_UPDATE=always cargo test --release -p offpath-plan --test all advice::` once its reason is understood.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use offpath_plan::advice::{Advised, Depth, Gain, GainStanding, RULES, SEEDS, Scope, TrialBench, advise};
 use offpath_plan::check::{Chosen, settle};
 use offpath_plan::rests::guessed;

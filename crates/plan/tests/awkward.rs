@@ -1,8 +1,6 @@
 //! Designs in which something is rare, slow, large, or not taken: what is said of them holds for all of it.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use offpath_plan::check::{Bunched, Chosen, Settled, settle, settle_alone};
 use offpath_plan::observe::observe;
 use offpath_plan::solve::solved;
@@ -68,7 +66,7 @@ fn what_a_window_does_not_hold_confirms_nothing() {
     assert!(why.contains("one request in 10000000 takes"), "{why}");
     // What no window would hold is not run for as long as one may be.
     let steps = "{ read = \"client-host\", bytes = \"64 B\" }, { probability = 0.001, then = [{ wait = \"10 ms\" }], otherwise = [] }";
-    let design = crate::design(MOST, &[("a", steps)]);
+    let design = self::design(MOST, &[("a", steps)]);
     let found = settled(&design, &made_ready(&design), 1);
     let why = found.gap.and_then(|gap| gap.blind).expect("it is said");
     assert!(why.contains("may take 10.003 ms, and its longest window is 3.8"), "{why}");

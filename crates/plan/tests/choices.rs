@@ -1,8 +1,6 @@
 //! Choices that a design leaves open: each is searched, and what is taken is the best of what may be deployed.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use offpath_plan::choices::{Search, search};
 use offpath_plan::solve::solved;
 use offpath_plan::{Changes, Design, prepare};

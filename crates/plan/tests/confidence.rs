@@ -1,8 +1,6 @@
 //! What a plan says of its own certainty, on cards whose every number is known in a stated way.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use offpath_plan::Ranged;
 use offpath_plan::factor::Origin;
 use offpath_plan::known::{BoundedFigure, FigureOf, MovedBy, known, known_figures};

@@ -1,11 +1,9 @@
 //! One design on several devices: what each runs of it, which is the best, and what numbers they share in draws.
 //!
 //! A row of the tables that changes is a decision that users would see change: accept it with
-//! `INSTA_UPDATE=always cargo test -p offpath-plan --test devices` once its reason is understood.
+//! `INSTA_UPDATE=always cargo test --release -p offpath-plan --test all devices::` once its reason is understood.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use offpath_plan::comparison::{CompareAsk, Comparison, Contest, Entrant, on_device};
 use offpath_plan::solve::{shares, solved};
 use offpath_plan::{Changes, Design, Setting};

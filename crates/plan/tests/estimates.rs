@@ -1,9 +1,7 @@
 //! Numbers that a design gives are its author's estimates: each has an identifier, may have an interval,
 //! and moves what it stands for and nothing else.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use offpath_plan::{Changes, Design, Fold, Ready, prepare_named};
 use offpath_quantity::{Dimension, Quantity};
 use std::collections::BTreeMap;

@@ -3,12 +3,11 @@
 //!
 //! `OFFPATH_DESIGNS=2000` draws so many, `OFFPATH_DESIGNS=2000@500` from the 500th on.
 
-mod common;
 #[path = "../../twin/tests/generated/mod.rs"]
-mod generated;
+mod draws;
 
-use common::setting;
-use generated::{Draw, HOST_WORK, WORKS, edited, system};
+use self::draws::{Draw, HOST_WORK, WORKS, edited, system};
+use crate::common::setting;
 use offpath_capacity::Constraint;
 use offpath_plan::check::{Chosen, Gap, settle_counting};
 use offpath_plan::planner::make_ready;

@@ -1,11 +1,9 @@
 //! Which alternatives the store's best mix takes, and what binds it, as its system changes.
 //!
 //! A row that changes is a decision that users would see change: accept it with
-//! `INSTA_UPDATE=always cargo test -p offpath-plan --test golden` once its reason is understood.
+//! `INSTA_UPDATE=always cargo test --release -p offpath-plan --test all golden::` once its reason is understood.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use offpath_capacity::Binding;
 use offpath_plan::Changes;
 use offpath_plan::solve::shares;

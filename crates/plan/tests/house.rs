@@ -315,6 +315,27 @@ fn committed_files_are_clean() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Cargo builds a crate once more for each set of features that is asked of it, and with it all that uses it.
+#[test]
+fn the_command_line_is_built_of_what_its_tests_are_built_of() {
+    let built_of = |selection: &[&str]| -> BTreeSet<String> {
+        let tree = ["tree", "--frozen", "--prefix=none", "--format={p} [{f}]"];
+        let output = Command::new(env!("CARGO")).args(tree).args(selection).current_dir(root()).output();
+        let output = output.expect("cargo runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8(output.stdout).expect("crates have names in UTF-8");
+        text.lines().map(|line| line.trim_end_matches(" (*)").to_string()).collect()
+    };
+    let tests = built_of(&["--workspace", "--edges=normal,build,dev"]);
+    let program = built_of(&["--package=offpath", "--edges=normal,build"]);
+    assert!(program.len() > 50, "only {} crates were found", program.len());
+    let twice: Vec<&String> = program.difference(&tests).collect();
+    assert!(
+        twice.is_empty(),
+        "tests ask for more features of these; ask for them in crates/offpath/Cargo.toml too: {twice:#?}"
+    );
+}
+
 #[test]
 fn every_crate_has_the_licences() {
     let workspace: toml::Table = read(Path::new("Cargo.toml")).parse().expect("a manifest is TOML");

@@ -1,8 +1,6 @@
 //! What applications demand, beside the step lists of the designs that name them.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use offpath_capacity::MixObjective;
 use offpath_plan::design::Step;
 use offpath_plan::implemented::{agreement, observe};

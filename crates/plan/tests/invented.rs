@@ -1,8 +1,6 @@
 //! A card that exists nowhere, with two processors, plans from its file alone.
 
-mod common;
-
-use common::{alone, folds};
+use crate::common::{alone, folds};
 use offpath_plan::observe::{RequestArrivals, load};
 use offpath_plan::{Changes, Design, Setting, plan, prepare};
 use offpath_profile::{Category, Library};

@@ -1,8 +1,6 @@
 //! A card with every kind of component is one file, and designs that use them plan and run on the twin.
 
-mod common;
-
-use common::{alone, setting, study_of};
+use crate::common::{alone, setting, study_of};
 use offpath_plan::Basis;
 use offpath_plan::check::{Chosen, settle_counting};
 use offpath_plan::{Changes, Design, prepare};

@@ -1,8 +1,6 @@
 //! The figures that the shipped designs have to reach, and what moves them.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use offpath_plan::choices::search;
 use offpath_plan::{Basis, Changes, Design};
 use std::sync::LazyLock;

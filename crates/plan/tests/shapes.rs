@@ -2,9 +2,7 @@
 //! machines, waiting. Each loads, plans, is seen on the idle twin for what it adds up to, and runs under
 //! load at what its plan says.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use offpath_plan::observe::{Loaded, RequestArrivals, load, observe};
 use offpath_plan::{Changes, Design, Plan, Ready, plan, prepare};
 use offpath_quantity::Time;

@@ -1,8 +1,6 @@
 //! What a study says of a design besides its mix: open mechanisms, limits that leave nothing, few clients, notes.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use offpath_plan::advice::{Depth, TrialBench, advise};
 use offpath_plan::check::{CheckedPlan, Chosen, few_clients, settle};
 use offpath_plan::study::{Ask, Next, Study};

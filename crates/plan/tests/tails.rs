@@ -1,8 +1,6 @@
 //! What only the loaded twin answers: tails, and latency over offered load.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use offpath_plan::advice::{Depth, TrialBench, advise};
 use offpath_plan::check::{Chosen, curve, plan_and_check, settle};
 use offpath_plan::observe::{Loaded, RequestArrivals, load};

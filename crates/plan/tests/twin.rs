@@ -1,8 +1,6 @@
 //! What the twin says of shipped designs agrees with what their step lists add up to.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use offpath_fabric::LocalBoxFuture;
 use offpath_fabric::local::{Local, LocalClock, LocalFabric};
 use offpath_fabric::{Backend, Fabric};

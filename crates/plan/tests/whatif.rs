@@ -1,8 +1,6 @@
 //! What a card would give a design if something of it were otherwise.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use offpath_plan::comparison::{CompareAsk, Comparison, DrawnRatio, Entrant, on_device};
 use offpath_plan::whatif::{ChangeAsk, ChangeStudy, TriedChange, TriedOutcome};
 use offpath_plan::{Changes, Design, Ranged, Setting};

@@ -1,8 +1,6 @@
 //! Kinds of work: a step costs on every processor what that does of it, by its profile.
 
-mod common;
-
-use common::{alone, near, parse, planned, setting, study_of};
+use crate::common::{alone, near, parse, planned, setting, study_of};
 use offpath_plan::Basis;
 use offpath_plan::{Changes, Design, prepare};
 use offpath_quantity::Quantity;
@@ -40,7 +38,7 @@ fn seconds(steps: &str) -> f64 {
 }
 
 fn refused(steps: &str) -> String {
-    let design = Design::parse(&design(steps, ""), "t.toml", &common::designs(), &Changes::default());
+    let design = Design::parse(&design(steps, ""), "t.toml", &crate::common::designs(), &Changes::default());
     let report = match design {
         Err(report) => report,
         Ok(design) => prepare(&design, &setting(&[], &[])).map(|_| ()).expect_err(steps),
@@ -90,13 +88,14 @@ fn work_that_another_processor_was_measured_at_costs_by_the_kinds_of_both() {
 #[test]
 fn what_was_not_measured_is_drawn_and_makes_a_plan_a_guess() {
     let (_, low, high) = spread();
-    let all = prepare(&parse(&common::text("regex-logs.toml"), &Changes::default()), &setting(&[], &[]));
+    let all =
+        prepare(&parse(&crate::common::text("regex-logs.toml"), &Changes::default()), &setting(&[], &[]));
     let all = all.expect("it is shipped");
     let number = &all[0].router.system().numbers["soc_beside_host.other_work"];
     assert_eq!(number.value, Quantity::Ratio(1.0));
     near("the lower end", number.low.expect("it has one").base(), low, 1e-9);
     near("the upper end", number.high.expect("it has one").base(), high, 1e-9);
-    let plan = planned(&parse(&common::text("regex-logs.toml"), &Changes::default()), &[], &[]);
+    let plan = planned(&parse(&crate::common::text("regex-logs.toml"), &Changes::default()), &[], &[]);
     let arm = alone(&plan, "arm");
     assert!(arm.basis >= Basis::Weak, "{:?}", arm.basis);
     let rests = |name: &str| arm.rests_on.iter().find(|rest| rest.number == name);

@@ -132,7 +132,7 @@ fn fill(
 ) {
     for (key, number) in &table.numbers {
         let is_known = component.put(key, number.value);
-        debug_assert!(is_known, "{name}.{key} is in the schema and no component takes it");
+        assert!(is_known, "{name}.{key} is in the schema and no component takes it");
         numbers.insert(format!("{name}.{key}"), Arc::new(number.clone()));
     }
 }
@@ -374,7 +374,7 @@ impl Plan<'_> {
         }
         for (key, number) in &table.numbers {
             let is_known = processor.put(key, number.value) | memory.put(key, number.value);
-            debug_assert!(is_known, "{name}.{key} is in the schema and no component takes it");
+            assert!(is_known, "{name}.{key} is in the schema and no component takes it");
             numbers.insert(format!("{name}.{key}"), Arc::new(number.clone()));
         }
         Ok(Endpoint { name, processor, memory })

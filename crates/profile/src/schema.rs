@@ -676,7 +676,7 @@ mod tests {
         page
     }
 
-    /// `INSTA_UPDATE=always cargo test -p offpath-profile` rewrites the tables of the page.
+    /// `INSTA_UPDATE=always cargo test --release -p offpath-profile` rewrites the tables of the page.
     #[test]
     fn the_page_of_the_schema_follows_from_the_declarations() {
         let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/profiles.md");

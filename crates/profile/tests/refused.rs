@@ -1,6 +1,6 @@
 //! What is wrong with a profile is said with file and line, name, and next step.
 //!
-//! The rendered messages are kept in `snapshots/`; `INSTA_UPDATE=always cargo test` rewrites them.
+//! The rendered messages are kept in `snapshots/`; `INSTA_UPDATE=always cargo test --release` rewrites them.
 
 use miette::{GraphicalReportHandler, GraphicalTheme};
 use offpath_profile::{Category, Library, Problem, ProfileError, SystemRequest};

@@ -82,7 +82,7 @@ impl Line {
     /// Books a visit that arrives `at`, now or later, and returns when it is over, less its occupancy.
     #[inline(always)]
     fn reserve(&mut self, now: u64, at: u64, occupancy: u64) -> u64 {
-        debug_assert!(at >= now, "a visit that arrived {} ps ago is booked now", now - at);
+        assert!(at >= now, "a visit that arrived {} ps ago is booked now", now - at);
         self.busy += occupancy;
         if at >= self.end {
             // Time before now can serve nobody any more, so no gap begins there.
@@ -411,7 +411,7 @@ impl Stations {
     /// Moves the present moment on; it never moves back.
     #[inline]
     pub fn set_now(&mut self, now: Time) {
-        debug_assert!(now.ps() >= self.now, "time moves on");
+        assert!(now.ps() >= self.now, "time moves on");
         self.now = now.ps();
     }
 

@@ -156,7 +156,7 @@ impl Route {
             clock = cursor.clock();
             position += 1;
         }
-        debug_assert_eq!(position, self.visits.len());
+        assert_eq!(position, self.visits.len());
         Unloaded { latency: clock, terms, held }
     }
 

@@ -279,7 +279,7 @@ impl Manager {
         };
         let Some(id) = NonNull::new(id) else { return true };
         if event.kind == RDMA_CM_EVENT_CONNECT_REQUEST {
-            debug_assert_eq!(listener, self.listener.as_ptr());
+            assert_eq!(listener, self.listener.as_ptr());
             self.requested(id, token);
             return true;
         }

@@ -2,7 +2,7 @@
 //! every replica is what the master is, and a full synchronisation happened only where no partial one
 //! was possible.
 //!
-//! `OFFPATH_CHAOS_ROUNDS=200 cargo test -p offpath-redis --test chaos` runs more rounds,
+//! `OFFPATH_CHAOS_ROUNDS=200 cargo test --release -p offpath-redis --test chaos` runs more rounds,
 //! `OFFPATH_CHAOS_SEED` replays others.
 
 mod servers;

@@ -376,7 +376,7 @@ impl Scratch {
 
     fn check(&self, crates: &[Crate]) -> Result<Vec<Refusal>, String> {
         let packages: Vec<String> = crates.iter().map(|one| package(&one.name)).collect();
-        let mut words = vec!["check", "--lib", "--keep-going", "--message-format=json"];
+        let mut words = vec!["check", "--release", "--lib", "--keep-going", "--message-format=json"];
         words.extend(packages.iter().map(String::as_str));
         let (built, messages, told) = self.messages(&words)?;
         let mut refusals: Vec<Refusal> = messages
@@ -395,7 +395,7 @@ impl Scratch {
 
     /// The test programs of a crate, built.
     pub fn tests(&self, name: &str) -> Result<Vec<PathBuf>, String> {
-        let words = ["test", "--no-run", "--tests", "--message-format=json", &package(name)];
+        let words = ["test", "--release", "--no-run", "--tests", "--message-format=json", &package(name)];
         let (built, messages, told) = self.messages(&words)?;
         if !built {
             return Err(format!("the tests of {name} do not build:\n{told}"));

@@ -9,7 +9,7 @@ use crate::system::{SystemAnswer, unlike_ends};
 use crate::tool::known;
 use offpath_learn::describe::describe;
 use offpath_learn::diagnose::{
-    CauseGroup, DiagnosedPoint, Diagnosis, Finding, LoggedFigures, Question, Reach, RowShape, diagnose as of,
+    CauseGroup, DiagnosedPoint, Diagnosis, Finding, Leeway, LoggedFigures, Question, RowShape, diagnose as of,
 };
 use offpath_learn::{RunKind, ToolBench, ToolRun};
 use offpath_logs::{LogFigure, LogItem, LogMeasurement, MetricSubject, RemarkKind};
@@ -335,8 +335,8 @@ pub fn diagnose(request: &DiagnoseRequest) -> Result<DiagnoseAnswer, Failure> {
         }
     };
     let figures_found = figures.found();
-    let reach = |system: &System, runs: &[ToolRun]| reach(system, &path, runs);
-    let found = of(&system, figures, machine.as_ref(), reach).map_err(|error| {
+    let leeway = |system: &System, runs: &[ToolRun]| leeway(system, &path, runs);
+    let found = of(&system, figures, machine.as_ref(), leeway).map_err(|error| {
         Failure::input(error.to_string(), format!("`offpath path {}` lists paths", request.device))
     })?;
     let mut answer = DiagnoseAnswer::of(&system, path, found, request.least_share);
@@ -368,7 +368,7 @@ pub fn diagnose(request: &DiagnoseRequest) -> Result<DiagnoseAnswer, Failure> {
 }
 
 /// How far each of some runs may be from what is expected of it on a system, as [`crate::tool`] says it of the programs.
-fn reach(system: &System, path: &str, runs: &[ToolRun]) -> Vec<Reach> {
+fn leeway(system: &System, path: &str, runs: &[ToolRun]) -> Vec<Leeway> {
     const EXPECTED: &str = "each of these runs was expected on this path of this system before";
     let bench = ToolBench::new(system, path).expect(EXPECTED);
     let router = Router::new(bench.system()).expect(EXPECTED);
@@ -379,7 +379,7 @@ fn reach(system: &System, path: &str, runs: &[ToolRun]) -> Vec<Reach> {
             RunKind::Bandwidth => (low / known.ranged.value, high / known.ranged.value),
             RunKind::Latency => (known.ranged.value / high, known.ranged.value / low),
         };
-        Reach { least, most, basis: known.basis.name() }
+        Leeway { least, most, basis: known.basis.name() }
     });
     each.collect()
 }
@@ -453,7 +453,7 @@ impl DiagnoseAnswer {
             least_share.map(|least| found.points.iter().filter(|point| point.share >= least).count() as u64);
         let undecided = least_share.map(|least| {
             let is_undecided =
-                |point: &&DiagnosedPoint| point.share < least && point.share >= least * point.reach.least;
+                |point: &&DiagnosedPoint| point.share < least && point.share >= least * point.leeway.least;
             found.points.iter().filter(is_undecided).count() as u64
         });
         let guessed = system.numbers.values().filter(|number| number.provenance.is_guess()).count() as u64;
@@ -535,9 +535,9 @@ impl DiagnosedPointAnswer {
             expected_as_stated: value(&point.expected_as_stated),
             share: point.share,
             share_as_stated: point.share_as_stated,
-            share_as_stated_low_95: point.share_as_stated / point.reach_as_stated.most,
-            share_as_stated_high_95: point.share_as_stated / point.reach_as_stated.least,
-            basis: point.reach_as_stated.basis,
+            share_as_stated_low_95: point.share_as_stated / point.leeway_as_stated.most,
+            share_as_stated_high_95: point.share_as_stated / point.leeway_as_stated.least,
+            basis: point.leeway_as_stated.basis,
             bound_by: point.bound_by.clone(),
         }
     }

@@ -245,7 +245,7 @@ impl SavedPlan {
             )));
         }
         let plan: SavedPlan = serde_json::from_value(value).map_err(|error| refused(error.to_string()))?;
-        debug_assert_eq!(plan.schema_version, SCHEMA_VERSION);
+        assert_eq!(plan.schema_version, SCHEMA_VERSION);
         let plan = plan.checked().map_err(refused)?;
         plan.check_device(file)?;
         Ok(plan)

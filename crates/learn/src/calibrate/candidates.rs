@@ -10,9 +10,9 @@ use crate::posting::KnownLoops;
 use crate::run::{MeasuredRun, RunKind};
 use offpath_profile::{Number, System};
 use offpath_quantity::Quantity;
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::available_parallelism;
 
 /// A number that may be moved.
@@ -38,15 +38,18 @@ impl Candidate {
 
 /// Predictions of distinct runs under values of the candidates.
 pub(super) struct Runs<'a> {
-    pub base: &'a System,
-    pub path: &'a str,
+    base: &'a System,
+    path: &'a str,
     pub runs: Vec<MeasuredRun>,
-    pub candidates: &'a [Candidate],
+    candidates: &'a [Candidate],
     /// What was followed already, of all runs.
-    pub loops: Arc<KnownLoops>,
+    loops: Arc<KnownLoops>,
     /// What was predicted already.
-    pub known: RefCell<BTreeMap<Vec<u64>, Option<Vec<f64>>>>,
+    known: Mutex<KnownPlaces>,
 }
+
+/// What was predicted at a place, whose values are bits.
+type KnownPlaces = BTreeMap<Vec<u64>, Option<Vec<f64>>>;
 
 /// A base value of a quantity as a logarithm; what is none counts as one unit.
 pub(super) fn logarithm(quantity: Quantity) -> f64 {
@@ -61,7 +64,20 @@ pub(super) fn quantity(of: Quantity, at: f64) -> Option<Quantity> {
     Quantity::from_base(base, of.dimension())
 }
 
-impl Runs<'_> {
+impl<'a> Runs<'a> {
+    pub fn new(
+        (base, path): (&'a System, &'a str),
+        runs: Vec<MeasuredRun>,
+        candidates: &'a [Candidate],
+        loops: &Arc<KnownLoops>,
+    ) -> Runs<'a> {
+        Runs { base, path, runs, candidates, loops: loops.clone(), known: Mutex::default() }
+    }
+
+    fn known(&self) -> MutexGuard<'_, KnownPlaces> {
+        self.known.lock().expect("nobody panics with the lock held")
+    }
+
     pub fn at(&self, at: &[f64]) -> Option<System> {
         let mut changes: Vec<(&str, Quantity)> = Vec::new();
         for (candidate, at) in self.candidates.iter().zip(at) {
@@ -74,7 +90,8 @@ impl Runs<'_> {
         self.base.with_all(changes).ok()
     }
 
-    pub fn of(&self, system: &System, runs: &[MeasuredRun]) -> Result<Vec<f64>, ExpectError> {
+    /// What the runs give on a system, by so many threads.
+    pub fn of(&self, system: &System, threads: usize) -> Result<Vec<f64>, ExpectError> {
         let loops = &self.loops;
         let predict = |runs: Vec<&MeasuredRun>| -> Result<Vec<f64>, ExpectError> {
             let is_of_queue_pairs = |run: &&MeasuredRun| run.queue_pairs().is_some();
@@ -105,30 +122,60 @@ impl Runs<'_> {
             };
             runs.into_iter().map(of).collect()
         };
-        // Side by side, dealt out in turn, since neighbours take about as long.
-        let threads = if runs.len() < 8 { 1 } else { available_parallelism().map_or(1, usize::from) };
-        let dealt: Vec<Result<Vec<f64>, ExpectError>> = std::thread::scope(|scope| {
-            let share = |first: usize| runs.iter().skip(first).step_by(threads).collect::<Vec<_>>();
-            let others: Vec<_> =
-                (1..threads).map(|first| scope.spawn(move || predict(share(first)))).collect();
-            let own = predict(share(0));
-            let joined = others.into_iter().map(|other| other.join().expect("a prediction does not panic"));
-            std::iter::once(own).chain(joined).collect()
-        });
-        let dealt: Vec<Vec<f64>> = dealt.into_iter().collect::<Result<_, _>>()?;
-        Ok((0..runs.len()).map(|index| dealt[index % threads][index / threads]).collect())
+        dealt_out(self.runs.iter().collect(), threads, predict)
+    }
+
+    fn new_at(&self, at: &[f64], threads: usize) -> Option<Vec<f64>> {
+        self.at(at).and_then(|system| self.of(&system, threads).ok())
     }
 }
 
+/// Work that is dealt out to threads in turn, since neighbours take about as long; what comes of it, in order.
+fn dealt_out<W: Send, T: Send, E: Send>(
+    work: Vec<W>,
+    threads: usize,
+    job: impl Fn(Vec<W>) -> Result<Vec<T>, E> + Sync,
+) -> Result<Vec<T>, E> {
+    let count = work.len();
+    let mut shares: Vec<Vec<W>> = (0..threads.max(1)).map(|_| Vec::new()).collect();
+    let threads = shares.len();
+    work.into_iter().enumerate().for_each(|(index, one)| shares[index % threads].push(one));
+    let job = &job;
+    let done: Vec<Result<Vec<T>, E>> = std::thread::scope(|scope| {
+        let mut shares = shares.into_iter();
+        let own = shares.next().expect("there is one thread at least");
+        let others: Vec<_> = shares.map(|share| scope.spawn(move || job(share))).collect();
+        let own = job(own);
+        let joined = others.into_iter().map(|other| other.join().expect("a prediction does not panic"));
+        std::iter::once(own).chain(joined).collect()
+    });
+    let done: Vec<Vec<T>> = done.into_iter().collect::<Result<_, _>>()?;
+    let mut done: Vec<_> = done.into_iter().map(Vec::into_iter).collect();
+    Ok((0..count).filter_map(|index| done[index % threads].next()).collect())
+}
+
+/// Fewer runs than these are predicted sooner than a thread begins.
+const FEW_RUNS: usize = 8;
+
 impl Model for Runs<'_> {
     fn predict(&self, at: &[f64]) -> Option<Vec<f64>> {
-        let key: Vec<u64> = at.iter().map(|value| value.to_bits()).collect();
-        if let Some(known) = self.known.borrow().get(&key) {
-            return known.clone();
-        }
-        let predicted = self.at(at).and_then(|system| self.of(&system, &self.runs).ok());
-        self.known.borrow_mut().insert(key, predicted.clone());
-        predicted
+        self.predict_each(&[at.to_vec()]).swap_remove(0)
+    }
+
+    fn predict_each(&self, places: &[Vec<f64>]) -> Vec<Option<Vec<f64>>> {
+        let key = |at: &[f64]| -> Vec<u64> { at.iter().map(|value| value.to_bits()).collect() };
+        let mut new: BTreeMap<Vec<u64>, &[f64]> = places.iter().map(|at| (key(at), &at[..])).collect();
+        new.retain(|key, _| !self.known().contains_key(key));
+        let is_little = new.len() * self.runs.len() < FEW_RUNS;
+        let threads = if is_little { 1 } else { available_parallelism().map_or(1, usize::from) };
+        // A thread has a whole place, whose system is built once, but where there is only one.
+        let of_place = if new.len() > 1 { 1 } else { threads };
+        let Ok(predicted) = dealt_out(new.values().collect(), threads.min(new.len()), |places| {
+            Ok::<_, Infallible>(places.into_iter().map(|at| self.new_at(at, of_place)).collect())
+        });
+        let mut known = self.known();
+        known.extend(new.into_keys().zip(predicted));
+        places.iter().map(|at| known[&key(at)].clone()).collect()
     }
 }
 
@@ -226,4 +273,55 @@ pub(super) fn rounded(of: Quantity, at: f64) -> Quantity {
     }
     let step = 10f64.powf(base.abs().max(1.0).log10().floor() - 3.0).max(1.0);
     Quantity::from_base((base / step).round() * step, of.dimension()).unwrap_or(of)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::ToolProgram;
+    use offpath_profile::{Library, SystemRequest};
+    use offpath_quantity::Bytes;
+
+    #[test]
+    fn work_that_is_dealt_out_comes_back_in_order() {
+        for (count, threads) in [(0, 2), (1, 2), (2, 0), (5, 1), (7, 2), (7, 3), (3, 8)] {
+            let done = dealt_out((0..count).collect(), threads, |share: Vec<u32>| {
+                Ok::<_, String>(share.into_iter().map(|one| 10 * one).collect())
+            });
+            assert_eq!(done, Ok((0..count).map(|one| 10 * one).collect()), "{count} on {threads}");
+        }
+        let refused = dealt_out(vec![1, 2, 3], 2, |share: Vec<u32>| match share.contains(&2) {
+            true => Err("2"),
+            false => Ok(share),
+        });
+        assert_eq!(refused, Err("2"));
+    }
+
+    #[test]
+    fn places_are_predicted_together_as_each_alone() {
+        let request = SystemRequest { device: "connectx7", ..SystemRequest::default() };
+        let system = Library::builtin().load(&request).expect("it ships");
+        let of = |name: &str| {
+            let (names, number) = (vec![name.to_string()], system.numbers[name].as_ref().clone());
+            Candidate { names, number, is_asked: false, is_size: false }
+        };
+        let candidates = [of("client.nic.port_rate"), of("client.host_verbs.post_time")];
+        let program = ToolProgram::named("ib_write_bw").expect("it is one of perftest's");
+        let runs: Vec<MeasuredRun> =
+            (1..10).map(|power| MeasuredRun::QueuePairs(program.run(Bytes::new(1 << power)))).collect();
+        let own: Vec<f64> = candidates.iter().map(|one| logarithm(one.number.value)).collect();
+        // One of them is there twice, and one is no system.
+        let places: Vec<Vec<f64>> = [(0.0, 0.0), (-0.5, 0.5), (-4.0, 0.1), (-0.5, 0.5), (400.0, 0.0)]
+            .map(|(rate, time)| vec![own[0] + rate, own[1] + time])
+            .to_vec();
+        let model = || Runs::new((&system, "client-host"), runs.clone(), &candidates, &Arc::default());
+        let together = model().predict_each(&places);
+        let alone: Vec<Option<Vec<f64>>> = places.iter().map(|at| model().predict(at)).collect();
+        assert_eq!(together, alone);
+        assert_ne!(together[0], together[1]);
+        assert!(together[2].is_some() && together[4].is_none(), "{together:?}");
+        let model = model();
+        assert_eq!(model.predict_each(&places[..2]), alone[..2]);
+        assert_eq!(model.predict_each(&places), alone, "what is known is not another thing");
+    }
 }

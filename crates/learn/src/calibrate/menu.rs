@@ -9,7 +9,6 @@ use crate::run::{MeasuredRun, RunKind, RunLength, ToolRun};
 use offpath_profile::System;
 use offpath_quantity::Bytes;
 use offpath_route::Verb;
-use std::cell::RefCell;
 use std::sync::Arc;
 
 /// A list of a run of the menu: what perftest runs by itself is a multiple of it.
@@ -68,7 +67,7 @@ impl<'a> Menu<'a> {
                 }
             }
         }
-        let model = Runs { base, path, runs, candidates, loops: loops.clone(), known: RefCell::default() };
+        let model = Runs::new((base, path), runs, candidates, loops);
         let (low, high) = candidates.iter().map(bounds).unzip();
         Menu { words, model, low, high }
     }
@@ -77,9 +76,8 @@ impl<'a> Menu<'a> {
     pub fn telling(&self, index: usize, free: &[usize], factors: &[f64], best: &Found) -> Option<String> {
         let search = Search { model: &self.model, low: &self.low, high: &self.high, points: &[] };
         let found = search.found(best.at.clone())?;
-        let mut apart = search.slope(&found, index);
-        for (other, factor) in free.iter().zip(factors) {
-            let slope = search.slope(&found, *other);
+        let mut apart = search.slopes(&found, &[index]).swap_remove(0);
+        for (slope, factor) in search.slopes(&found, free).iter().zip(factors) {
             apart.iter_mut().zip(slope).for_each(|(apart, slope)| *apart -= factor * slope);
         }
         self.farthest(&apart)

@@ -28,7 +28,6 @@ use menu::Menu;
 use offpath_profile::System;
 use select::{moving, select, spread_over};
 use simple::{Simple, roofline, simple_fit, straight_line};
-use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
@@ -88,28 +87,15 @@ pub fn calibrate(request: &CalibrationRequest<'_>) -> Result<Calibration, Calibr
     let place = |run: &MeasuredRun| runs.binary_search(run).expect("every point's run is there");
     let places: Vec<usize> = points.iter().map(|point| place(&point.run)).collect();
     let loops: Arc<KnownLoops> = Arc::default();
-    let all = Runs {
-        base: system,
-        path,
-        runs: runs.clone(),
-        candidates: &candidates,
-        loops: loops.clone(),
-        known: RefCell::default(),
-    };
+    let model_of = |runs| Runs::new((system, path), runs, &candidates, &loops);
+    let all = model_of(runs.clone());
     // A run that the system refuses is said once, with its reason.
-    all.of(system, &runs)?;
+    all.of(system, 1)?;
     // The search sees the runs of fitted points alone.
     let seen: BTreeSet<usize> =
         places.iter().zip(&held).filter(|(_, held)| !**held).map(|(place, _)| *place).collect();
     let seen: Vec<usize> = seen.into_iter().collect();
-    let model = Runs {
-        base: system,
-        path,
-        runs: seen.iter().map(|place| runs[*place].clone()).collect(),
-        candidates: &candidates,
-        loops: loops.clone(),
-        known: RefCell::default(),
-    };
+    let model = model_of(seen.iter().map(|place| runs[*place].clone()).collect());
     let targets_of = |seen: &[usize]| -> Vec<(usize, f64)> {
         let own = (0..points.len()).filter(|index| !held[*index]);
         let own = own.filter_map(|index| Some((seen.binary_search(&places[index]).ok()?, index)));
@@ -118,14 +104,7 @@ pub fn calibrate(request: &CalibrationRequest<'_>) -> Result<Calibration, Calibr
     let targets = targets_of(&seen);
     // Where many runs are fitted, few that are spread over them say where to look, and all where it ends.
     let few = spread_over(&seen, &runs);
-    let coarse_model = Runs {
-        base: system,
-        path,
-        runs: few.iter().map(|place| runs[*place].clone()).collect(),
-        candidates: &candidates,
-        loops: loops.clone(),
-        known: RefCell::default(),
-    };
+    let coarse_model = model_of(few.iter().map(|place| runs[*place].clone()).collect());
     let coarse_targets = targets_of(&few);
     let (low, high): (Vec<f64>, Vec<f64>) = candidates.iter().map(bounds).unzip();
     let search = Search { model: &model, low: &low, high: &high, points: &targets };
@@ -158,7 +137,7 @@ pub fn calibrate(request: &CalibrationRequest<'_>) -> Result<Calibration, Calibr
     let whole = Search { model: &all, low: &low, high: &high, points: &[] };
     let predicted =
         whole.found(written.at.clone()).ok_or(CalibrationError::TooFew { fitted, all: points.len() })?;
-    let slopes: Vec<Vec<f64>> = free.iter().map(|index| whole.slope(&predicted, *index)).collect();
+    let slopes = whole.slopes(&predicted, &free);
     let spread = |place: usize| -> f64 {
         let own: Vec<f64> = slopes.iter().map(|slope| slope[place]).collect();
         let mut variance = 0.0;
@@ -178,7 +157,7 @@ pub fn calibrate(request: &CalibrationRequest<'_>) -> Result<Calibration, Calibr
         .zip(&fitted_at.predicted)
         .map(|(written, fitted)| written - fitted)
         .collect();
-    let of_fitted: Vec<Vec<f64>> = free.iter().map(|index| search.slope(&fitted_at, *index)).collect();
+    let of_fitted = search.slopes(&fitted_at, &free);
     let linear = |at: &[f64]| -> Option<Vec<f64>> {
         let mut predicted = fitted_at.predicted.clone();
         for (index, slope) in free.iter().zip(&of_fitted) {

@@ -162,10 +162,12 @@ pub(super) fn tell(
         let run = menu.feeling(index, &best).unwrap_or_else(|| ANOTHER_RUN.to_string());
         return Err(CalibrationError::NotSeen { name: name(index), run });
     }
+    let slopes_at = |best: &Found| -> BTreeMap<usize, Vec<f64>> {
+        moving.iter().copied().zip(search.slopes(best, moving)).collect()
+    };
     // Numbers that were taken and are not told go back to what the base says.
     let (slopes, weights) = loop {
-        let slopes: BTreeMap<usize, Vec<f64>> =
-            moving.iter().map(|index| (*index, search.slope(&best, *index))).collect();
+        let slopes = slopes_at(&best);
         let weights = weights(search, &best);
         let vague = free.iter().copied().find(|index| {
             let others: Vec<&Vec<f64>> =
@@ -213,7 +215,7 @@ pub(super) fn tell(
         {
             best = there;
         }
-        slopes = moving.iter().map(|index| (*index, search.slope(&best, *index))).collect();
+        slopes = slopes_at(&best);
         weights = self::weights(search, &best);
     }
     let mut kept = Vec::new();

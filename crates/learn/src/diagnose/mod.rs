@@ -39,7 +39,7 @@ const MOST_LEFT: f64 = 1.0;
 
 /// How far the performance of a run may be from what is expected of it, as shares of that, by what is known of the system.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Reach {
+pub struct Leeway {
     /// Below this it lies in one of forty cases.
     pub least: f64,
     /// Above this it lies in as many.
@@ -48,9 +48,9 @@ pub struct Reach {
     pub basis: &'static str,
 }
 
-/// The reach of runs on a system of which every number is known and the model errs by nothing.
-pub fn exactly(_: &System, runs: &[ToolRun]) -> Vec<Reach> {
-    runs.iter().map(|_| Reach { least: 1.0, most: 1.0, basis: "exact" }).collect()
+/// The leeway of runs on a system of which every number is known and the model errs by nothing.
+pub fn exactly(_: &System, runs: &[ToolRun]) -> Vec<Leeway> {
+    runs.iter().map(|_| Leeway { least: 1.0, most: 1.0, basis: "exact" }).collect()
 }
 
 /// A row of a log beside what is expected of it.
@@ -75,9 +75,9 @@ pub struct DiagnosedPoint {
     /// The same of the run as the log states it.
     pub share_as_stated: f64,
     /// How far the first may be from what is expected.
-    pub reach: Reach,
+    pub leeway: Leeway,
     /// How far the second may.
-    pub reach_as_stated: Reach,
+    pub leeway_as_stated: Leeway,
     /// What binds the expected rate.
     pub bound_by: String,
 }
@@ -168,7 +168,7 @@ pub struct Diagnosis {
 
 /// Says what is the matter with the figures of logs taken on a path of `system`.
 ///
-/// `machine` is what the machine says of itself; what is odd about it speaks for a cause among those that the rows leave. `reach` says of
+/// `machine` is what the machine says of itself; what is odd about it speaks for a cause among those that the rows leave. `leeway` says of
 /// runs on a system how far each may be from what is expected of it there: a row is low only where it is lower than that.
 ///
 /// # Errors
@@ -177,7 +177,7 @@ pub fn diagnose(
     system: &System,
     figures: LoggedFigures,
     machine: Option<&Description>,
-    reach: impl FnOnce(&System, &[ToolRun]) -> Vec<Reach>,
+    leeway: impl FnOnce(&System, &[ToolRun]) -> Vec<Leeway>,
 ) -> Result<Diagnosis, ExpectError> {
     let path = &*figures.path.clone();
     let (all, mut skipped) = points::series(figures);
@@ -232,8 +232,8 @@ pub fn diagnose(
     let runs = rows.iter().flat_map(|row| [&row.runs.reference, &row.runs.stated]);
     let runs: BTreeSet<&ToolRun> = runs.collect();
     let runs: Vec<ToolRun> = runs.into_iter().filter(is_expected).cloned().collect();
-    let reaches = if runs.is_empty() { Vec::new() } else { reach(system, &runs) };
-    let reach = |run: &ToolRun| reaches[runs.binary_search(run).expect("what is expected of it is known")];
+    let leeways = if runs.is_empty() { Vec::new() } else { leeway(system, &runs) };
+    let leeway = |run: &ToolRun| leeways[runs.binary_search(run).expect("what is expected of it is known")];
     let mut points = Vec::new();
     let mut kept: Vec<(&Row, f64, f64)> = Vec::new();
     for row in &rows {
@@ -263,8 +263,8 @@ pub fn diagnose(
             expected_as_stated: figure_as_stated,
             share: measured / reference,
             share_as_stated: measured / stated,
-            reach: reach(&row.runs.reference),
-            reach_as_stated: reach(&row.runs.stated),
+            leeway: leeway(&row.runs.reference),
+            leeway_as_stated: leeway(&row.runs.stated),
             bound_by: bound_by(&expected).to_string(),
         });
     }
@@ -308,8 +308,8 @@ pub fn diagnose(
     }
     let is_as_stated = !is_off(&of_stated, 1.0) && !is_off(&of_stated, -1.0);
     let is_stated_apart = of_reference.iter().zip(&of_stated).any(|((_, one), (_, other))| one != other);
-    let reaches: Vec<Reach> = diagnosis.points.iter().map(|point| point.reach_as_stated).collect();
-    let is_certain = is_beyond(&of_stated, &reaches, 1.0) || is_beyond(&of_stated, &reaches, -1.0);
+    let leeways: Vec<Leeway> = diagnosis.points.iter().map(|point| point.leeway_as_stated).collect();
+    let is_certain = is_beyond(&of_stated, &leeways, 1.0) || is_beyond(&of_stated, &leeways, -1.0);
     diagnosis.verdict = match (is_as_stated, is_low, is_high) {
         (true, _, _) if is_low || is_high || is_stated_apart && !is_systematic(&of_stated) => {
             DiagnosisVerdict::HeldBackAsStated

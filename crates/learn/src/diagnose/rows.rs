@@ -3,7 +3,7 @@
 use super::cause::CauseChange;
 use super::points::{self, Point, PrintedUnit, Runs, Series};
 use super::shape::RowShape;
-use super::{GAP, Reach};
+use super::{GAP, Leeway};
 use crate::calibrate::quantile;
 use crate::expect::{Expected, ToolBench};
 use crate::run::{RunKind, ToolRun};
@@ -150,12 +150,12 @@ pub(super) fn is_off(rows: &[(&Row, f64)], direction: f64) -> bool {
 }
 
 /// The same of rows that are off by more than what is not known of the system leaves open, too.
-pub(super) fn is_beyond(rows: &[(&Row, f64)], reaches: &[Reach], direction: f64) -> bool {
-    let open = |reach: &Reach| if direction > 0.0 { -reach.least.ln() } else { reach.most.ln() };
+pub(super) fn is_beyond(rows: &[(&Row, f64)], leeways: &[Leeway], direction: f64) -> bool {
+    let open = |leeway: &Leeway| if direction > 0.0 { -leeway.least.ln() } else { leeway.most.ln() };
     let beyond: Vec<(&Row, f64)> = rows
         .iter()
-        .zip(reaches)
-        .map(|((row, deviation), reach)| (*row, deviation - direction * (open(reach) - gap()).max(0.0)))
+        .zip(leeways)
+        .map(|((row, deviation), leeway)| (*row, deviation - direction * (open(leeway) - gap()).max(0.0)))
         .collect();
     is_off(&beyond, direction)
 }

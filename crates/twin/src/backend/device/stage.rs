@@ -55,13 +55,13 @@ impl Stage {
 impl Op {
     pub(super) fn go_on_to(&mut self, next: Stage) {
         let is_right = self.stage.leads_to(next, self.is_datagram());
-        debug_assert!(is_right, "an operation goes from {:?} to {next:?}", self.stage);
+        assert!(is_right, "an operation goes from {:?} to {next:?}", self.stage);
         self.stage = next;
     }
 
     /// The engine carries it from now on.
     pub(super) fn carried(&mut self, handle: Handle) {
-        debug_assert!(!matches!(self.carriage, Carriage::Carried(_)), "nothing is carried twice");
+        assert!(!matches!(self.carriage, Carriage::Carried(_)), "nothing is carried twice");
         self.carriage = Carriage::Carried(handle);
     }
 
