@@ -328,6 +328,28 @@ fn a_row_that_is_off_is_named_beside_a_normal_verdict() {
     assert!(text.contains("one.log:13 74%"), "{text}");
 }
 
+/// Rows without a head are taken for the nearest program's, and the command on a line above them decides it.
+#[test]
+fn a_command_above_rows_without_a_head_says_their_program() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let rows = " 64         8000           180.30             180.26               2.953458\n \
+                4096       8000           11000.00           11000.00             2.816000\n";
+    let found = |name: &str, text: String| {
+        let file = folder.path().join(name);
+        fs::write(&file, text).expect("a log");
+        let found = json(&["diagnose", &file.display().to_string(), "--device", "bluefield2"]);
+        check(&found, &schema("diagnose.json"), name);
+        (found["assumed"].to_string(), found["points"][0]["run"].to_string())
+    };
+    let (assumed, _) = found("bare.log", rows.to_string());
+    assert!(assumed.contains("the command that ran"), "{assumed}");
+    for program in ["write", "read", "send"] {
+        let (assumed, run) = found("said.log", format!("$ ib_{program}_bw -q 8\n{rows}"));
+        assert!(!assumed.contains("no head"), "{assumed}");
+        assert!(run.contains(program) && run.contains("8 queue pairs"), "{run}");
+    }
+}
+
 /// What carried nothing, what could not be compared and what no port carries are no rows that an acceptance test passes.
 #[test]
 fn what_says_nothing_good_is_not_accepted() {
