@@ -86,9 +86,9 @@ pub(super) fn assumptions(series: &Series, program: &ToolProgram) -> Vec<String>
     let mut found = Vec::new();
     if conditions.operation.is_none() {
         found.push(format!(
-            "{file}: no head says the program; the rows are nearest to {}; the command that ran, as `{} -q 8`, on a line \
-             above them decides it",
-            program.name, program.name
+            "{file}: no head says the program; the rows are nearest to {}; the command that ran, on a line above them, \
+             decides it",
+            program.name
         ));
     }
     let is_bandwidth = program.kind == RunKind::Bandwidth;
