@@ -224,12 +224,10 @@ impl Manager {
         let to = SocketAddr::new(ip_of(&peer.path[..16]).ok_or(Failure::NoAddress)?, port);
         // SAFETY: the connection holds the manager, which holds the channel.
         let connection = self.connection(unsafe { create_id(&self.library, self.channel) }?);
-        let (from, there) = (SockAddr::from(SocketAddr::new(self.local.ip(), 0)), SockAddr::from(to));
+        let addresses = [SocketAddr::new(self.local.ip(), 0), to].map(SockAddr::from);
+        let [from, there] = addresses.each_ref().map(|one| one.as_ptr().cast_mut().cast());
         // SAFETY: the identifier is alive; the addresses outlive the call, which only reads them.
-        let asked = unsafe {
-            let [from, there] = [from, there].each_ref().map(|a| a.as_ptr().cast_mut().cast());
-            (self.library.rdma_resolve_addr)(connection.id.as_ptr(), from, there, RESOLVE)
-        };
+        let asked = unsafe { (self.library.rdma_resolve_addr)(connection.id.as_ptr(), from, there, RESOLVE) };
         checked("rdma_resolve_addr", asked).map_err(|_| Failure::Address(to, last_error()))?;
         connection.expect(RDMA_CM_EVENT_ADDR_RESOLVED, to).await?;
         connection.check_device(to)?;
