@@ -531,11 +531,13 @@ pub enum LogCaution {
     MixedRows,
     /// The log ends before the line does.
     UnendedLine,
+    /// The tool says that the job failed.
+    FailedJob,
 }
 
 impl LogCaution {
     /// Every caution.
-    pub const ALL: [LogCaution; 10] = [
+    pub const ALL: [LogCaution; 11] = [
         LogCaution::Interleaved,
         LogCaution::NoHeader,
         LogCaution::UnitFromRate,
@@ -546,6 +548,7 @@ impl LogCaution {
         LogCaution::RateDiffers,
         LogCaution::MixedRows,
         LogCaution::UnendedLine,
+        LogCaution::FailedJob,
     ];
 
     /// What it says, in a sentence.
@@ -575,6 +578,9 @@ impl LogCaution {
                 "rows under this head cannot all be of one run; none of its conditions is taken for them"
             }
             LogCaution::UnendedLine => "the log ends within this line, whose last number may lack digits",
+            LogCaution::FailedJob => {
+                "the tool says that the job failed; the figure is of what it did until then"
+            }
         }
     }
 
@@ -591,6 +597,7 @@ impl LogCaution {
             LogCaution::RateDiffers => "rate-differs",
             LogCaution::MixedRows => "mixed-rows",
             LogCaution::UnendedLine => "unended-line",
+            LogCaution::FailedJob => "failed-job",
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::document::{self, Node};
 use crate::measurement::{LogCaution, LogMeasurement, LogTool};
 use crate::tools::{LineTool, MeasuredSuite, all_tools, read_document};
 use std::borrow::Cow;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io::{self, BufRead};
 
 /// Bytes that are kept of one line, and of one JSON document: more is no log's, and would not leave memory flat.
@@ -74,7 +74,7 @@ pub struct LineAccount {
     pub known: u64,
     /// Those with nothing on them but rulers.
     pub blank: u64,
-    /// Those that report a failure.
+    /// Those that report a failure, and give no figure.
     pub failed: u64,
     /// Those that nobody knows.
     pub unknown: u64,
@@ -300,6 +300,7 @@ impl<R: BufRead> LogReader<R> {
         };
         self.number += 1;
         let text = plain(&bytes);
+        let body = untagged(&text);
         if dropped > 0 {
             self.account.unknown += 1;
             let why = format!("the line is {} bytes long; at most {LONGEST} are read", bytes.len() + dropped);
@@ -310,17 +311,17 @@ impl<R: BufRead> LogReader<R> {
         let is_cut = |open: &Capture| {
             open.depth != 1 || open.lines.first().is_none_or(|line| !line.trim().starts_with('['))
         };
-        if self.open.as_ref().is_some_and(is_cut) && text.starts_with(['{']) && begins_document(&text) {
+        if self.open.as_ref().is_some_and(is_cut) && body.starts_with(['{']) && begins_document(body) {
             self.abandon("the JSON document does not end");
         }
         match &mut self.open {
             Some(open) => {
-                open.add(text.into_owned());
+                open.add(body.to_string());
                 self.close_document();
             }
-            None if begins_document(&text) => {
+            None if begins_document(body) => {
                 let mut open = Capture { first: self.number, lines: Vec::new(), bytes: 0, depth: 0 };
-                open.add(text.into_owned());
+                open.add(body.to_string());
                 self.open = Some(open);
                 self.close_document();
             }
@@ -340,35 +341,33 @@ impl<R: BufRead> LogReader<R> {
             let text = open.lines.join("\n");
             let read = document::read(&text, open.first).and_then(|node| self.take_document(&node));
             match read {
-                Some(measured) => {
+                Some((measured, failed)) => {
                     let lines = open.lines.len() as u64;
-                    self.account.measured += measured.min(lines);
-                    self.account.known += lines - measured.min(lines);
+                    let measured = measured.min(lines);
+                    let failed = failed.min(lines - measured);
+                    self.account.measured += measured;
+                    self.account.failed += failed;
+                    self.account.known += lines - measured - failed;
                 }
                 None => self.give_back(open, "the JSON document is of no known tool"),
             }
         }
     }
 
-    /// How many lines of a document gave figures; nothing where no tool knows it.
-    fn take_document(&mut self, node: &Node) -> Option<u64> {
+    /// How many lines of a document gave figures, and how many others report a failure; nothing where no tool knows it.
+    fn take_document(&mut self, node: &Node) -> Option<(u64, u64)> {
         let before = self.sink.items.len();
         if !read_document(node, &mut self.sink) {
             return None;
         }
-        let mut lines: Vec<u64> = self
-            .sink
-            .items
-            .iter()
-            .skip(before)
-            .filter_map(|item| match item {
-                LogItem::Measurement(measurement) => Some(measurement.line),
-                LogItem::Remark(_) => None,
-            })
-            .collect();
-        lines.sort_unstable();
-        lines.dedup();
-        Some(lines.len() as u64)
+        let (mut measured, mut failed) = (BTreeSet::new(), BTreeSet::new());
+        for item in self.sink.items.iter().skip(before) {
+            match item {
+                LogItem::Measurement(measurement) => measured.insert(measurement.line),
+                LogItem::Remark(remark) => remark.kind == RemarkKind::Failure && failed.insert(remark.line),
+            };
+        }
+        Some((measured.len() as u64, failed.difference(&measured).count() as u64))
     }
 
     /// Gives up the document that is open.
@@ -406,7 +405,8 @@ impl<R: BufRead> LogReader<R> {
         }
     }
 
-    /// Offers a line to the tools, as it stands and then without the sign of a comment, and counts it.
+    /// Offers a line to the tools, as it stands but for what quotes or tags it and then without the sign of a comment, and
+    /// counts it.
     fn offer(&mut self, number: u64, text: &str) -> Offered {
         let mut body = text.trim();
         while let Some(rest) = body.strip_prefix('>') {
@@ -414,6 +414,7 @@ impl<R: BufRead> LogReader<R> {
         }
         let mut why = None;
         loop {
+            body = untagged(body).trim_start();
             if is_ruler(body) {
                 for tool in &mut self.tools {
                     tool.ruler(body);
@@ -573,6 +574,19 @@ fn plain(bytes: &[u8]) -> Cow<'_, str> {
         }
     }
     clean.into()
+}
+
+/// A line without the tag by which mpirun says whose it is, as `[1,0]<stdout>:` or `[prterun-host-123@1,0]<stderr>: `.
+fn untagged(text: &str) -> &str {
+    let behind_tag = || {
+        let (who, rest) = text.strip_prefix('[')?.split_once("]<")?;
+        let (job, rank) = who.rsplit_once('@').map_or(who, |(_, who)| who).split_once(',')?;
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let (stream, rest) = rest.split_once(">:")?;
+        let is_tag = is_number(job) && is_number(rank) && ["stdout", "stderr"].contains(&stream);
+        is_tag.then(|| rest.strip_prefix(' ').unwrap_or(rest))
+    };
+    behind_tag().unwrap_or(text)
 }
 
 /// Whether nothing is on a line but what separates.

@@ -63,6 +63,69 @@ fn osu_halves_between_two_ranks_alone() {
     assert_eq!(read("# OSU MPI Latency Test v5\n# Size Latency (h)\n1 2\n").account.unknown, 2);
 }
 
+/// A validation adds a column: a row that failed it is a failure and no figure.
+#[test]
+fn rows_of_osu_that_failed_their_validation_are_failures() {
+    let log = "\
+# OSU MPI Latency Test v7.4
+# Datatype: MPI_CHAR.
+# Size       Avg Latency(us)        Validation
+1                       1.07              Pass
+2                       1.12              Fail
+DATA VALIDATION ERROR: osu_latency exited with 1 errors on message size 2.
+";
+    let found = read(log);
+    assert_eq!(found.of("latency_ns_mean"), [(4, 1070.0)]);
+    assert_eq!((found.remarked(RemarkKind::Failure), found.account.failed), (vec![5, 6], 2));
+    assert_eq!((found.account.known, found.account.unknown), (3, 0));
+    let full = log.replace("Validation\n", "Iterations  Validation\n").replace("Pass", "1000 Pass");
+    assert_eq!(read(&full).figures[0].conditions.iterations, Some(1000));
+    for wrong in ["1 Pass 1.07\n", "1 1.07 1.07\n", "1 1.07 Maybe\n", "1 Fail\n"] {
+        let found = read(&log.replace("1                       1.07              Pass\n", wrong));
+        assert_eq!((found.figures.len(), found.remarked(RemarkKind::Unknown)), (0, vec![4]), "{wrong}");
+    }
+}
+
+/// Earlier versions say in the header that traffic goes both ways, whatever the title.
+#[test]
+fn bandwidth_of_both_directions_has_a_header_of_its_own() {
+    for title in ["MPI Bi-Directional Bandwidth Test", "One Sided MPI_Put Bi-directional Bandwidth Test"] {
+        let log = format!("# OSU {title} v3.1.1\n# Size         Bi-Bandwidth (MB/s)\n65536   20500.25\n");
+        let found = read(&log).whole();
+        let figure = found.only("bandwidth_gbit_per_s_mean");
+        assert_eq!(figure.figure, LogFigure::BitRate(BitRate::from_bits_per_second(164_002_000_000)));
+        assert_eq!(figure.conditions.directions, Some(TrafficDirections::Both), "{title}");
+    }
+}
+
+/// mpirun can say of each line whose it is.
+#[test]
+fn lines_with_the_tag_of_a_rank_are_read() {
+    let tags = ["[1,0]<stdout>:", "[1,12]<stderr>:", "[prterun-host-123@1,0]<stdout>: ", "> [1,0]<stdout>:"];
+    let logs =
+        [OSU, NCCL, SYSBENCH, COUNTERS, include_str!("data/write_bw.log"), include_str!("data/stress.log")];
+    let tagged =
+        |log: &str, tag: &str| -> String { log.lines().map(|line| format!("{tag}{line}\n")).collect() };
+    for log in logs {
+        let plain = read(log);
+        for tag in tags {
+            let found = read(&tagged(log, tag));
+            assert_eq!(found.figures, plain.figures, "{tag}");
+            assert_eq!(found.account, plain.account, "{tag}");
+        }
+    }
+    let json = include_str!("data/perftest.json");
+    for tag in &tags[..3] {
+        assert_eq!(read(&tagged(json, tag)).figures, read(json).figures, "{tag}");
+    }
+    for stranger in ["[1,0]<stdlog>:", "[1]<stdout>:", "[1,]<stdout>:", "[one,0]<stdout>:", "[1,0]<stdout>"] {
+        let found = read(&tagged(OSU, stranger));
+        assert_eq!((found.figures.len(), found.account.measured), (0, 0), "{stranger}");
+    }
+    let remark = &read("[1,0]<stdout>:what is this?\n").remarks[0];
+    assert_eq!(remark.text, "[1,0]<stdout>:what is this?");
+}
+
 #[test]
 fn collectives_of_gpus_have_two_bandwidths_and_two_places() {
     let found = read(NCCL).whole();

@@ -48,7 +48,7 @@ fn a_file_that_lacks_points_is_unended() {
     for text in [&failed, &again] {
         let found = read(text);
         assert_eq!(found.remarked(RemarkKind::Unended), [0; 0]);
-        assert_eq!(found.remarked(RemarkKind::Failure), [3]);
+        assert_eq!((found.remarked(RemarkKind::Failure), found.account.failed), (vec![3], 1));
     }
     // Of two files behind each other each is held to its own stamp.
     let both = format!("{}{whole}", &whole[..ends[1]]);

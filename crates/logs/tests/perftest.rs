@@ -5,7 +5,8 @@ mod common;
 
 use common::read;
 use offpath_logs::{
-    LatencySpan, LogCaution, LogDetail, LogFigure, LogOperation, LogSide, RemarkKind, TrafficDirections,
+    LatencySpan, LogCaution, LogConditions, LogDetail, LogFigure, LogOperation, LogSide, RemarkKind,
+    TrafficDirections,
 };
 use offpath_quantity::{BitRate, Bytes, Time};
 
@@ -503,6 +504,35 @@ fn failures_stand_in_place_of_rows() {
     assert!(!figure.cautions.has(LogCaution::Interleaved));
 }
 
+/// What somebody writes above or below a table is no failure of the run, though failures begin with the same words.
+#[test]
+fn captions_are_no_failures() {
+    let row = "4096       1000             92.10              92.00                2.807617\n";
+    let log = head("RDMA_Read BW Test", " TX depth        : 128\n CQ Moderation   : 100\n") + GBIT + row;
+    for line in [
+        "Server side:",
+        "server side of the same run",
+        "Error free run.",
+        "received by the same card",
+        "Function of the second port",
+        "Errors of the other port:",
+    ] {
+        let found = read(&format!("{log}{line}\n"));
+        assert_eq!((found.account.failed, found.account.unknown), (0, 1), "{line}");
+    }
+    for line in [
+        "Received 3 times ADDR_ERROR - aborting",
+        "Error: BW result is below bw limit",
+        " Error occurred in run_iter function",
+        "Function ibv_post_send failed",
+        "received UMAD with an error: 0x5",
+        "Invalid MTU - 9000",
+    ] {
+        let found = read(&format!("{log}{line}\n"));
+        assert_eq!((found.account.failed, found.account.unknown), (1, 0), "{line}");
+    }
+}
+
 #[test]
 fn a_varying_frequency_is_a_caution() {
     let log = head("RDMA_Read Latency Test", " TX depth        : 1\n")
@@ -585,6 +615,126 @@ fn a_list_of_a_command_line_has_one_completion() {
     assert_eq!(moderation("-s 65536 -l 1", ""), (Some(1), None));
     let stated = head("RDMA_Write Post List BW Test", " TX depth        : 128\n CQ Moderation   : 10\n");
     assert_eq!(moderation("-l 20", &stated), (Some(20), Some(10)));
+}
+
+/// The conditions of a bandwidth run whose command has these options, and whose head is `above`.
+fn conditions_of(options: &str, above: &str) -> LogConditions {
+    let row = " 65536      1000             92.10              92.00                0.175476\n";
+    let found = read(&format!("$ ib_write_bw {options}\n{above}{GBIT}{row}")).whole();
+    (*found.only("bandwidth_gbit_per_s_mean").conditions).clone()
+}
+
+/// perftest takes the start of a long option for it, where no other begins so.
+#[test]
+fn long_options_are_read_by_their_starts() {
+    let own = conditions_of("--iter 5000 --dur 10 --bidirect --tx=64 server", "");
+    assert_eq!(own.duration, Some(Time::from_ms(10_000)));
+    assert_eq!(own.directions, Some(TrafficDirections::Both));
+    assert_eq!((own.tx_depth, own.side), (Some(64), Some(LogSide::Requester)));
+    // Two spellings of one option are not two options, and a whole name is none of a longer one.
+    for options in ["--report-hist -q 4 server", "--flow_label 3 -q 4 server", "--flows 2 -q 4 server"] {
+        let own = conditions_of(options, "");
+        assert_eq!((own.queue_pairs, own.side), (Some(4), Some(LogSide::Requester)), "{options}");
+    }
+    assert_eq!(conditions_of("--use_cuda 0 -q 4", "").side, Some(LogSide::Responder));
+    assert_eq!(conditions_of("-q 4 --use_cuda server", "").side, Some(LogSide::Requester));
+}
+
+/// What is behind an option that nobody knows may be its value or a host; the rest of the line is read.
+#[test]
+fn an_unknown_option_does_not_hide_the_others() {
+    for options in [
+        "--report 10 -q 4 server",
+        "--use_gadget 3 -q 4 server",
+        "-q 4 server --use_gadget 3",
+        "-Y 5 -q 4 server",
+        "-q 4 server -D",
+        "-q 4 server --size",
+    ] {
+        let own = conditions_of(options, "");
+        assert_eq!(own.program.as_deref(), Some("ib_write_bw"), "{options}");
+        assert_eq!((own.queue_pairs, own.side), (Some(4), None), "{options}");
+    }
+    for prose in ["--use_gadget is what I use", "-- is slow here", "--- it is slow", "-5 is slow"] {
+        assert_eq!(read(&format!("ib_write_bw {prose}\n")).account.unknown, 1, "{prose}");
+    }
+}
+
+/// Who writes for others has a word in place of the host, a remark behind the command, or options of another system's program.
+#[test]
+fn a_command_that_is_written_for_others_is_read() {
+    let text = |text: &str| LogDetail::Text(text.into());
+    let own = conditions_of("-d nic_0 <server-ip> -q 8 -b --use_cuda=0", "");
+    assert_eq!((own.queue_pairs, own.directions), (Some(8), Some(TrafficDirections::Both)));
+    assert_eq!((own.side, own.more.get("payload_memory")), (Some(LogSide::Requester), Some(&text("cuda"))));
+    for options in
+        ["-q 8 server > run.log", "-q 8 server 2>&1", "-q 8 server # eight of them", "-6 -q 8 server"]
+    {
+        assert_eq!(conditions_of(options, "").queue_pairs, Some(8), "{options}");
+    }
+    assert_eq!(conditions_of("-o 4 server", "").outstanding_reads, Some(4));
+}
+
+/// A command that is not understood is none of the run before it: nothing of that is taken for what it prints.
+#[test]
+fn a_command_that_is_not_understood_ends_the_one_before() {
+    let row = " 65536      5000           50.00              49.97              0.095310\n";
+    let log = format!(
+        "$ ib_write_bw -q 4 --use_cuda=0 server\n{GBIT}{row}$ ib_read_bw first second third\n{GBIT}{row}"
+    );
+    let found = read(&log);
+    let of =
+        |line: u64| found.figures.iter().find(|one| one.line == line).expect("a figure").conditions.clone();
+    let (first, second) = (of(3), of(6));
+    assert_eq!((first.queue_pairs, first.more.contains_key("payload_memory")), (Some(4), true));
+    assert_eq!(second.program.as_deref(), Some("ib_read_bw"));
+    assert_eq!(
+        (second.queue_pairs, second.more.contains_key("payload_memory"), second.side),
+        (None, false, None)
+    );
+}
+
+/// What changes a run and stands in no head is taken from the command.
+#[test]
+fn options_that_change_a_run_are_conditions() {
+    let on = LogDetail::Switch(true);
+    let text = |text: &str| LogDetail::Text(text.into());
+    for (options, key, detail) in [
+        ("-e", "completion_events", on.clone()),
+        ("--events", "completion_events", on.clone()),
+        ("-aO", "dual_port", on.clone()),
+        ("--dualport", "dual_port", on.clone()),
+        ("--odp", "on_demand_paging", on),
+        ("--rate_limit=50 --rate_units=g", "rate_limit", text("50 g")),
+        ("--rate_units M --rate_limit 1.5", "rate_limit", text("1.5 M")),
+        ("--rate_limit=50", "rate_limit", text("50")),
+        ("--use_cuda=0", "payload_memory", text("cuda")),
+        ("--use_cuda 1", "payload_memory", text("cuda")),
+        ("--use_cuda_bus_id=07:00.0 --use_cuda_dmabuf", "payload_memory", text("cuda")),
+        ("--use_musa=0", "payload_memory", text("musa")),
+        ("--use_rocm=0", "payload_memory", text("rocm")),
+        ("--use_neuron=0", "payload_memory", text("neuron")),
+        ("--use_hl=0", "payload_memory", text("hl")),
+        ("--use_mlu=0", "payload_memory", text("mlu")),
+        ("--use_opencl=0", "payload_memory", text("opencl")),
+        ("--use_ib_dm_dmabuf=nic_0", "payload_memory", text("ib_dm")),
+        ("--use-null-mr", "payload_memory", text("null_mr")),
+        ("--use_null_mr", "payload_memory", text("null_mr")),
+        ("--mmap=/dev/dax0.0", "payload_memory", text("mmap")),
+    ] {
+        let own = conditions_of(&format!("{options} server"), "");
+        assert_eq!(own.more.get(key), Some(&detail), "{options}");
+        assert_eq!((own.more.len(), own.side), (1, Some(LogSide::Requester)), "{options}");
+    }
+    assert!(conditions_of("--rate_units=g --use_hugepages --mmap-offset=64 server", "").more.is_empty());
+    // What is printed comes first, and is absent where two heads differ.
+    let stated = head("RDMA_Write BW Test", " TX depth        : 128\n CQ Moderation   : 100\n");
+    let own = conditions_of("-O --use_rocm=0 --odp server", &format!("initializing CUDA\n{stated}"));
+    assert_eq!(own.more["dual_port"], LogDetail::Switch(false));
+    assert_eq!(own.more["payload_memory"], text("cuda"));
+    assert_eq!(own.more["on_demand_paging"], LogDetail::Switch(true));
+    let both = stated.clone() + &stated.replace("Dual-port       : OFF", "Dual-port       : ON");
+    assert_eq!(conditions_of("-O server", &both).more.get("dual_port"), None);
 }
 
 const JSON: &str = r#"{

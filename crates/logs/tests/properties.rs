@@ -54,7 +54,7 @@ proptest! {
 
     #[test]
     fn mixed_lines_are_accounted_for(
-        lines in prop::collection::vec((prop::sample::select(vec!["", "> ", "# ", "  "]), line()), 0..80),
+        lines in prop::collection::vec((prop::sample::select(vec!["", "> ", "# ", "  ", "[1,0]<stdout>:"]), line()), 0..80),
     ) {
         let log: String = lines.iter().map(|(quote, line)| format!("{quote}{}\n", line.replace('\n', " "))).collect();
         read(&log);

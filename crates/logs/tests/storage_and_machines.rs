@@ -241,8 +241,32 @@ fn json_of_fio_is_read() {
         let found = read(&other);
         assert_eq!(found.figures[0].conditions.payload, None);
     }
-    let failed = read(&FIO.replace("\"error\" : 0", "\"error\" : 5"));
-    assert_eq!(failed.remarked(RemarkKind::Failure), [8]);
+}
+
+/// A job that failed has figures of what it did until then: each says so, and those of other jobs do not.
+#[test]
+fn figures_of_a_job_that_failed_say_so() {
+    let is_cautioned = |found: &common::Found| -> Vec<bool> {
+        found.figures.iter().map(|figure| figure.cautions.has(LogCaution::FailedJob)).collect()
+    };
+    let good = read(FIO);
+    assert_eq!((good.account.failed, is_cautioned(&good).contains(&true)), (0, false));
+    let log = FIO.replace("\"error\" : 0", "\"error\" : 5");
+    let failed = read(&log);
+    assert_eq!((failed.remarked(RemarkKind::Failure), failed.account.failed), (vec![8], 1));
+    assert_eq!(failed.account.measured, good.account.measured);
+    assert_eq!(is_cautioned(&failed), vec![true; good.figures.len()]);
+    let (_, job) = FIO.split_once("\"jobs\" : [").expect("it has jobs");
+    let both = read(&log.replace("  ]\n}", &format!(", {}", job.trim_start())));
+    assert_eq!(both.account.failed, 1);
+    let (first, second) = (vec![true; good.figures.len()], vec![false; good.figures.len()]);
+    assert_eq!(is_cautioned(&both), [first, second].concat());
+    // A line that has figures counts as one that has.
+    let (_, document) = log.split_once('\n').expect("it has lines");
+    let one_line = read(&document.replace('\n', " "));
+    assert_eq!((one_line.account.measured, one_line.account.failed), (1, 0));
+    assert_eq!(one_line.remarked(RemarkKind::Failure), [1]);
+    assert!(!is_cautioned(&one_line).contains(&false));
 }
 
 /// Before its third version fio counts KiB and microseconds under shorter names.

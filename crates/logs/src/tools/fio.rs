@@ -3,7 +3,7 @@
 use crate::decimal::{Decimal, Printed};
 use crate::document::Node;
 use crate::measurement::{
-    LatencySpan, LogCautions, LogConditions, LogMetric, LogOperation, LogTool, MetricStatistic,
+    LatencySpan, LogCaution, LogCautions, LogConditions, LogMetric, LogOperation, LogTool, MetricStatistic,
     MetricSubject, Scale,
 };
 use crate::reader::{RemarkKind, Sink};
@@ -24,16 +24,12 @@ pub(crate) fn read_document(node: &Node, sink: &mut Sink) -> bool {
             of(job.get("job options")).or_else(|| of(node.get("global options")))
         };
         let name = job.get("jobname").and_then(Node::text).unwrap_or_default();
-        if let Some(error) = job.get("error").and_then(|error| Some((error.line, error.text()?)))
-            && error.1 != "0"
-        {
-            sink.remark(
-                RemarkKind::Failure,
-                error.0,
-                &format!("{name}: error {}", error.1),
-                "the job failed",
-            );
+        let error = job.get("error").and_then(|error| Some((error.line, error.text()?)));
+        let error = error.filter(|(_, number)| *number != "0");
+        if let Some((line, number)) = error {
+            sink.remark(RemarkKind::Failure, line, &format!("{name}: error {number}"), "the job failed");
         }
+        let cautions = LogCautions::default().with_if(error.is_some(), LogCaution::FailedJob);
         for (key, operation, place) in DIRECTIONS {
             let Some(direction) = job.get(key) else { continue };
             // A direction that the job does not have is written too, as zeros.
@@ -70,7 +66,7 @@ pub(crate) fn read_document(node: &Node, sink: &mut Sink) -> bool {
                     conditions.set_number(key, number);
                 }
             }
-            put(direction, Arc::new(conditions), sink);
+            put(direction, Arc::new(conditions), cautions, sink);
         }
     }
     true
@@ -92,13 +88,13 @@ fn block(text: &str, place: usize) -> Option<Bytes> {
 }
 
 /// Puts the figures of one direction down.
-fn put(direction: &Node, conditions: Arc<LogConditions>, sink: &mut Sink) {
+fn put(direction: &Node, conditions: Arc<LogConditions>, cautions: LogCautions, sink: &mut Sink) {
     let put = |node: &Node, metric, scale, sink: &mut Sink| {
         let text = node.text().unwrap_or_default();
         match Printed::read(text) {
             Some(printed) => {
                 let row = Row { tool: LogTool::Fio, conditions: conditions.clone(), line: node.line, text };
-                row.put(metric, printed, scale, LogCautions::default(), sink);
+                row.put(metric, printed, scale, cautions, sink);
             }
             None => sink.remark(RemarkKind::Withheld, node.line, text, "a figure of fio that is no number"),
         }

@@ -13,11 +13,17 @@ use std::sync::Arc;
 /// A megabyte of these benchmarks is 10^6 bytes.
 const MB_PER_S: Scale = Scale::BitRate(8_000_000);
 
+/// What a validation says of a row.
+const PASSED: &str = "Pass";
+const FAILED: &str = "Fail";
+
 /// What a column behind the size holds.
 #[derive(Clone, Copy)]
 enum OsuColumn {
     Figure(MetricSubject, MetricStatistic, Scale),
     Iterations,
+    /// Whether the data were right.
+    Validation,
 }
 
 /// Reads one test after the other.
@@ -39,6 +45,9 @@ impl LineTool for Osu {
         if let Some(header) = text.strip_prefix("# Size") {
             return match columns(header) {
                 Some(columns) => {
+                    if header.contains("Bi-Bandwidth") {
+                        Arc::make_mut(conditions).directions = Some(TrafficDirections::Both);
+                    }
                     self.columns = columns;
                     Taken::Known
                 }
@@ -64,21 +73,36 @@ impl LineTool for Osu {
             Arc::make_mut(conditions).set_text(key, text[start.len()..].trim().trim_end_matches('.'));
             return Taken::Known;
         }
+        if text.starts_with("DATA VALIDATION ERROR:") {
+            return Taken::Failure;
+        }
         let mut words = text.split_ascii_whitespace();
         let Some(size) = words.next().and_then(|word| word.parse().ok()) else { return Taken::No };
-        let Some(numbers) = words.map(Printed::read).collect::<Option<Vec<_>>>() else { return Taken::No };
-        if self.columns.is_empty() || numbers.len() != self.columns.len() {
+        let cells: Vec<&str> = words.collect();
+        let is_verdict = |cell: &str| cell == PASSED || cell == FAILED;
+        if !cells.iter().all(|cell| is_verdict(cell) || Printed::read(cell).is_some()) {
+            return Taken::No;
+        }
+        if self.columns.is_empty() || cells.len() != self.columns.len() {
             return Taken::Unknown("the row has another number of columns than the header of OSU".into());
+        }
+        let of_column =
+            |(column, cell): (&OsuColumn, &&str)| matches!(column, OsuColumn::Validation) == is_verdict(cell);
+        if !self.columns.iter().zip(&cells).all(of_column) {
+            return Taken::Unknown("the row does not hold what the header of OSU says".into());
+        }
+        if cells.contains(&FAILED) {
+            return Taken::Failure;
         }
         let mut conditions = (**conditions).clone();
         conditions.payload = Some(Bytes::new(size));
-        let iterations =
-            self.columns.iter().zip(&numbers).find(|(column, _)| matches!(column, OsuColumn::Iterations));
-        conditions.iterations = iterations.and_then(|(_, number)| number.number()?.whole());
+        let numbers = || self.columns.iter().zip(cells.iter().map(|cell| Printed::read(cell)));
+        let iterations = numbers().find(|(column, _)| matches!(column, OsuColumn::Iterations));
+        conditions.iterations = iterations.and_then(|(_, number)| number?.number()?.whole());
         let span = *span;
         let row = Row { tool: LogTool::Osu, conditions: Arc::new(conditions), line: line.number, text };
-        for (column, number) in self.columns.iter().zip(numbers) {
-            if let OsuColumn::Figure(subject, statistic, scale) = *column {
+        for (column, number) in numbers() {
+            if let (OsuColumn::Figure(subject, statistic, scale), Some(number)) = (*column, number) {
                 let span = (subject == MetricSubject::Latency).then_some(span);
                 row.put(LogMetric { subject, statistic, span }, number, scale, LogCautions::default(), sink);
             }
@@ -89,7 +113,7 @@ impl LineTool for Osu {
 
 impl Osu {
     fn begin(&mut self, name: &str) {
-        let both = name.contains("Bi-Directional");
+        let both = name.to_ascii_lowercase().contains("bi-directional");
         let directions = name.contains("Bandwidth").then_some(match both {
             true => TrafficDirections::Both,
             false => TrafficDirections::One,
@@ -127,9 +151,11 @@ fn columns(header: &str) -> Option<Vec<OsuColumn>> {
         ("Latency (us)", latency(Mean)),
         ("Latency(us)", latency(Mean)),
         ("Bandwidth (MB/s)", OsuColumn::Figure(MetricSubject::Bandwidth, Mean, MB_PER_S)),
+        ("Bi-Bandwidth (MB/s)", OsuColumn::Figure(MetricSubject::Bandwidth, Mean, MB_PER_S)),
         ("MB/s", OsuColumn::Figure(MetricSubject::Bandwidth, Mean, MB_PER_S)),
         ("Messages/s", OsuColumn::Figure(MetricSubject::OperationRate, Mean, Scale::PER_S)),
         ("Iterations", OsuColumn::Iterations),
+        ("Validation", OsuColumn::Validation),
     ];
     let mut rest = header.trim();
     let mut columns = Vec::new();

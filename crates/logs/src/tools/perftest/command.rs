@@ -2,7 +2,7 @@
 
 use crate::decimal::Decimal;
 use crate::measurement::LogFigure;
-use crate::measurement::{LogConditions, LogOperation, LogSide, Scale, TrafficDirections};
+use crate::measurement::{LogConditions, LogDetail, LogOperation, LogSide, Scale, TrafficDirections};
 use offpath_quantity::{Bytes, Time};
 use std::sync::Arc;
 
@@ -17,6 +17,8 @@ pub(super) struct Command {
     /// Whether times are printed in cycles.
     pub(super) cycles: bool,
     pub(super) conditions: LogConditions,
+    rate_limit: Option<Arc<str>>,
+    rate_units: Option<Arc<str>>,
 }
 
 /// Programs, what they do, and whether they measure bandwidth.
@@ -40,55 +42,209 @@ const BEFORE: &[&str] = &["sudo", "taskset", "numactl", "time", "timeout", "stdb
 /// Short options that take a value.
 const WITH_VALUE: &str = "AcdDfiIlLmMnopqQrsStTuwWxXyBEJjKk";
 
-/// Long options that take a value, with the short one that says the same.
+/// Short options without a value.
+const WITHOUT_VALUE: &str = "aFegzRvhbNVCHUOZPG";
+
+/// Long options that take a value, of all versions, with the short one that says the same.
 const LONG: &[(&str, char)] = &[
-    ("duration", 'D'),
-    ("qp", 'q'),
-    ("tx-depth", 't'),
-    ("rx-depth", 'r'),
-    ("size", 's'),
-    ("iters", 'n'),
-    ("mtu", 'm'),
+    ("aes_block_size", ' '),
+    ("atomic_type", 'A'),
+    ("bind_source_ip", ' '),
+    ("burst_size", ' '),
+    ("client_ip", ' '),
+    ("client_port", ' '),
+    ("congest_type", ' '),
     ("connection", 'c'),
+    ("cpu_id", ' '),
+    ("cq-mod", 'Q'),
+    ("cqe_poll", ' '),
+    ("credentials_path", ' '),
+    ("cuda_mem_type", ' '),
+    ("data_enc_key_app_path", ' '),
+    ("data_enc_keys_number", ' '),
+    ("dest_ip", 'J'),
+    ("dest_mac", 'E'),
+    ("dest_port", 'K'),
+    ("dlid", ' '),
+    ("duration", 'D'),
+    ("ethertype", 'Y'),
+    ("flow_label", ' '),
+    ("flows", ' '),
+    ("flows_burst", ' '),
+    ("force-link", ' '),
+    ("gid-index", 'x'),
+    ("gpu_touch", ' '),
+    ("hop_limit", 'L'),
     ("ib-dev", 'd'),
     ("ib-port", 'i'),
-    ("gid-index", 'x'),
+    ("inline_recv", ' '),
     ("inline_size", 'I'),
-    ("cq-mod", 'Q'),
-    ("post_list", 'l'),
-    ("port", 'p'),
-    ("sl", 'S'),
-    ("tos", 'T'),
-    ("outs", 'o'),
+    ("iters", 'n'),
+    ("kek_path", ' '),
+    ("latency_gap", ' '),
+    ("limit_bw", 'w'),
+    ("limit_msgrate", 'y'),
+    ("local_ip", ' '),
+    ("local_mac", ' '),
+    ("local_port", ' '),
+    ("log_active_dci_streams", ' '),
+    ("log_dci_streams", ' '),
     ("margin", 'f'),
+    ("MGID", 'M'),
+    ("mmap", ' '),
+    ("mmap-offset", ' '),
+    ("mtu", 'm'),
+    ("numa_node", ' '),
+    ("opencl_platform_id", ' '),
+    ("out_json_file", ' '),
+    ("output", ' '),
+    ("outs", 'o'),
+    ("payload_file_path", ' '),
+    ("ph", ' '),
+    ("pin_cores", ' '),
+    ("pkey_index", ' '),
+    ("port", 'p'),
+    ("post_list", 'l'),
+    ("qp", 'q'),
     ("qp-timeout", 'u'),
-    ("atomic_type", 'A'),
+    ("rate_limit", ' '),
+    ("rate_limit_type", ' '),
+    ("rate_units", ' '),
+    ("recv_post_list", ' '),
+    ("remote_ip", ' '),
+    ("remote_mac", ' '),
+    ("remote_port", ' '),
+    ("reply_every", ' '),
+    ("report-counters", 'W'),
+    ("retry_count", ' '),
+    ("rx-depth", 'r'),
+    ("server_ip", ' '),
+    ("server_port", ' '),
+    ("size", 's'),
+    ("sl", 'S'),
+    ("source_ip", 'j'),
+    ("source_mac", 'B'),
+    ("source_port", 'k'),
+    ("tclass", ' '),
+    ("tos", 'T'),
+    ("tph_mem", ' '),
+    ("tx-depth", 't'),
+    ("typical_pkt_size", ' '),
+    ("use_cuda", ' '),
+    ("use_cuda_bus_id", ' '),
+    ("use_hl", ' '),
+    ("use_ib_dm_dmabuf", ' '),
+    ("use_mlu", ' '),
+    ("use_musa", ' '),
+    ("use_musa_bus_id", ' '),
+    ("use_neuron", ' '),
+    ("use_opencl", ' '),
+    ("use_rocm", ' '),
+    ("vector", 'X'),
+    ("verb_type", ' '),
+    ("vlan_pcp", ' '),
+    ("wait_destroy", ' '),
 ];
 
-/// Long options without a value.
+/// Long options without a value, of all versions.
 const SWITCHES: &[(&str, char)] = &[
+    ("aes_xts", ' '),
     ("all", 'a'),
     ("bidirectional", 'b'),
-    ("report-cycles", 'C'),
-    ("CPU-freq", 'F'),
-    ("rdma_cm", 'R'),
+    ("client", 'P'),
     ("comm_rdma_cm", 'z'),
-    ("report_gbits", ' '),
-    ("report_gbit", ' '),
-    ("noPeak", 'N'),
-    ("events", 'e'),
-    ("run_infinitely", ' '),
-    ("report-both", ' '),
-    ("out_json", ' '),
-    ("report-histogram", 'H'),
-    ("report-unsorted", 'U'),
-    ("dualport", 'O'),
-    ("use_old_post_send", ' '),
-    ("use-srq", ' '),
-    ("perform_warm_up", ' '),
-    ("disable_pcie_relaxed", ' '),
+    ("connectionless", ' '),
+    ("CPU-freq", 'F'),
     ("cpu_util", ' '),
+    ("data_validation", ' '),
+    ("data_validation_debug", ' '),
+    ("disable_dynamic_polling", ' '),
+    ("disable_fcs", ' '),
+    ("disable_numa", ' '),
+    ("disable_pcie_relaxed", ' '),
+    ("dont_xchg_versions", ' '),
+    ("dualport", 'O'),
+    ("encrypt_on_tx", ' '),
+    ("events", 'e'),
+    ("help", 'h'),
+    ("ipv6", ' '),
+    ("ipv6-addr", ' '),
+    ("mac_fwd", 'v'),
+    ("mcg", 'g'),
+    ("mr_per_qp", ' '),
+    ("no_ddp", ' '),
+    ("no_enhanced_reorder", ' '),
+    ("no_lock", ' '),
+    ("noPeak", 'N'),
+    ("odp", ' '),
+    ("out_json", ' '),
+    ("perform_warm_up", ' '),
+    ("promiscuous", ' '),
+    ("raw_ipv6", ' '),
+    ("raw_mcast", ' '),
+    ("rdma_cm", 'R'),
+    ("report-both", ' '),
+    ("report-cycles", 'C'),
+    ("report-histogram", 'H'),
+    ("report-histogrm", 'H'),
+    ("report-per-port", ' '),
+    ("report-unsorted", 'U'),
+    ("report_gbits", ' '),
+    ("reversed", ' '),
+    ("run_infinitely", ' '),
+    ("send_with_imm", ' '),
+    ("server", 'Z'),
+    ("sig_before", ' '),
+    ("sig_offload", ' '),
+    ("sniffer", ' '),
+    ("tcp", ' '),
+    ("unsolicited_write", ' '),
+    ("use-null-mr", ' '),
+    ("use-srq", ' '),
+    ("use_cuda_dmabuf", ' '),
+    ("use_cuda_pcie_mapping", ' '),
+    ("use_data_direct", ' '),
+    ("use_exp", ' '),
+    ("use_hugepages", ' '),
+    ("use_mlu_dmabuf", ' '),
+    ("use_musa_dmabuf", ' '),
+    ("use_musa_pcie_mapping", ' '),
+    ("use_neuron_dmabuf", ' '),
+    ("use_null_mr", ' '),
+    ("use_old_post_send", ' '),
+    ("use_ooo", ' '),
+    ("use_res_domain", ' '),
+    ("use_rocm_dmabuf", ' '),
+    ("use_rss", 'G'),
+    ("version", 'V'),
+    ("vlan_en", ' '),
+    ("write_with_imm", ' '),
 ];
+
+/// Where a payload may lie, as options `use_...` name it.
+const MEMORIES: &[&str] = &["cuda", "musa", "rocm", "neuron", "hl", "mlu", "opencl", "ib_dm"];
+
+/// A long option, the short one that says the same, and whether it takes a value, by its name or the start of it; nothing
+/// where none begins so, or several that differ.
+fn long_option(start: &str) -> Option<(&'static str, char, bool)> {
+    let all = || {
+        let with_value = LONG.iter().map(|(name, short)| (*name, *short, true));
+        with_value.chain(SWITCHES.iter().map(|(name, short)| (*name, *short, false)))
+    };
+    let mut begun = all().filter(|(name, ..)| name.starts_with(start));
+    all().find(|(name, ..)| *name == start).or_else(|| {
+        let first = begun.next()?;
+        let is_same = |other: (&str, char, bool)| first.1 != ' ' && (first.1, first.2) == (other.1, other.2);
+        begun.all(is_same).then_some(first)
+    })
+}
+
+/// Whether a command ends before a word.
+fn is_end(word: &str) -> bool {
+    // A host that stands for one, as in `<server>`, is no redirection.
+    let redirected = word.trim_start_matches(|c: char| c.is_ascii_digit() || c == '&');
+    ["&", "|", ";", "&&", "||"].contains(&word) || redirected.starts_with('>') || word.starts_with('#')
+}
 
 impl Command {
     /// Reads a command line behind a prompt or at the start of a line; nothing where it is none.
@@ -117,42 +273,71 @@ impl Command {
             duration: None,
             cycles: false,
             conditions: LogConditions::default(),
+            rate_limit: None,
+            rate_units: None,
         };
-        command.options(&words[at + 1..], prompt.is_some())?;
+        // Quoted text has signs of its own, which are prompts as well.
+        let is_shell = prompt.is_some_and(|at| {
+            words[at].ends_with('$') || words[at].ends_with(['#', '%']) && words[at].len() > 1
+        });
+        command.options(&words[at + 1..], (prompt.is_some(), is_shell))?;
         Some(command)
     }
 
-    /// Reads the options; nothing where they are prose.
-    fn options(&mut self, words: &[&str], prompted: bool) -> Option<()> {
+    /// Reads the options; nothing where they are prose. What cannot be read is left out.
+    fn options(&mut self, words: &[&str], (is_prompted, is_shell): (bool, bool)) -> Option<()> {
         let (mut hosts, mut options, mut is_sure) = (0, 0, true);
-        let mut words = words.iter().copied();
+        let mut words = words.iter().copied().peekable();
         while let Some(word) = words.next() {
-            if ["&", "|", ";", "&&", "||"].contains(&word) || word.contains('>') {
+            if is_end(word) {
                 break;
             }
+            let mut is_unknown = false;
             if let Some(long) = word.strip_prefix("--") {
                 options += 1;
-                let (name, value) =
+                let (name, given) =
                     long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
-                if let Some((_, short)) = LONG.iter().find(|(own, _)| *own == name) {
-                    let value = value.or_else(|| words.next())?;
-                    self.option(*short, value);
-                } else if let Some((_, short)) = SWITCHES.iter().find(|(own, _)| *own == name) {
-                    self.switch(*short);
-                } else if value.is_none() {
-                    // An unknown option may have the next word as its value.
-                    is_sure = false;
+                match long_option(name) {
+                    // Some versions give it no number, so that a host may follow it.
+                    Some((name @ "use_cuda", ..)) => {
+                        if given.is_none() {
+                            words.next_if(|word| word.bytes().all(|byte| byte.is_ascii_digit()));
+                        }
+                        self.long(name, "");
+                    }
+                    Some((name, short, true)) => match given.or_else(|| words.next()) {
+                        Some(value) => {
+                            self.option(short, value);
+                            self.long(name, value);
+                        }
+                        None => is_sure = false,
+                    },
+                    Some((name, short, false)) => {
+                        self.switch(short);
+                        self.long(name, "");
+                    }
+                    None if given.is_some() => {}
+                    // Dashes alone name no option that could have a value.
+                    None if !name.starts_with(|c: char| c.is_ascii_alphabetic()) => is_sure = false,
+                    None => is_unknown = true,
                 }
             } else if let Some(short) = word.strip_prefix('-').filter(|short| !short.is_empty()) {
                 options += 1;
                 for (at, letter) in short.char_indices() {
                     if !letter.is_ascii_alphabetic() {
-                        return None;
+                        is_sure = false;
+                        break;
                     }
+                    let rest = &short[at + 1..];
                     if WITH_VALUE.contains(letter) {
-                        let rest = &short[at + 1..];
-                        let value = if rest.is_empty() { words.next()? } else { rest };
-                        self.option(letter, value);
+                        match Some(rest).filter(|rest| !rest.is_empty()).or_else(|| words.next()) {
+                            Some(value) => self.option(letter, value),
+                            None => is_sure = false,
+                        }
+                        break;
+                    }
+                    if !WITHOUT_VALUE.contains(letter) {
+                        (is_sure, is_unknown) = (false, rest.is_empty());
                         break;
                     }
                     self.switch(letter);
@@ -160,9 +345,19 @@ impl Command {
             } else {
                 hosts += 1;
             }
+            // What follows an option that nobody knows may be its value.
+            if is_unknown {
+                is_sure = false;
+                words.next_if(|word| !word.starts_with('-') && !is_end(word));
+            }
         }
-        let is_command = hosts <= 1 && (prompted || options > 0 || hosts == 0);
-        if is_command && is_sure {
+        if let Some(rate) = &self.rate_limit {
+            let text = self.rate_units.as_ref().map_or(rate.to_string(), |units| format!("{rate} {units}"));
+            self.conditions.set_text("rate_limit", &text);
+        }
+        // What a shell was told is a command, also where not all of it is understood: what follows is none of the one before.
+        let is_command = is_shell || hosts <= 1 && (is_prompted || options > 0 || hosts == 0);
+        if is_command && is_sure && hosts <= 1 {
             self.side = Some(if hosts == 1 { LogSide::Requester } else { LogSide::Responder });
         }
         // Raw Ethernet names its side by an option.
@@ -176,7 +371,37 @@ impl Command {
         match letter {
             'b' => self.directions = self.directions.map(|_| TrafficDirections::Both),
             'C' => self.cycles = true,
+            'e' => self.conditions.set("completion_events", LogDetail::Switch(true)),
+            'O' => self.conditions.set("dual_port", LogDetail::Switch(true)),
             _ => {}
+        }
+    }
+
+    /// Takes what no short option says.
+    fn long(&mut self, name: &str, value: &str) {
+        let of_memory = |memory: &&&str| {
+            let kind = name.strip_prefix("use_").and_then(|own| own.strip_prefix(**memory));
+            kind.is_some_and(|kind| kind.is_empty() || kind.starts_with('_'))
+        };
+        let memory = match name {
+            "odp" => {
+                self.conditions.set("on_demand_paging", LogDetail::Switch(true));
+                None
+            }
+            "rate_limit" => {
+                self.rate_limit = Some(value.into());
+                None
+            }
+            "rate_units" => {
+                self.rate_units = Some(value.into());
+                None
+            }
+            "mmap" => Some("mmap"),
+            "use-null-mr" | "use_null_mr" => Some("null_mr"),
+            _ => MEMORIES.iter().find(of_memory).copied(),
+        };
+        if let Some(memory) = memory {
+            self.conditions.set_text("payload_memory", memory);
         }
     }
 
@@ -197,6 +422,7 @@ impl Command {
             'r' => own.rx_depth = whole,
             'l' => own.post_list = whole,
             'Q' => own.cq_moderation = whole,
+            'o' => own.outstanding_reads = whole,
             'I' => own.inline = whole.map(Bytes::new),
             'm' => own.mtu = whole.map(Bytes::new),
             'x' => own.gid_index = whole,

@@ -552,6 +552,7 @@ impl Section {
                 conditions.cq_moderation =
                     conditions.cq_moderation.or(conditions.post_list.filter(|list| *list > 1));
             }
+            conditions.outstanding_reads = conditions.outstanding_reads.or(own.outstanding_reads);
             conditions.inline = conditions.inline.or(own.inline);
             conditions.mtu = conditions.mtu.or(own.mtu);
             conditions.connection = conditions.connection.or(own.connection.clone());
@@ -588,6 +589,13 @@ impl Section {
             (Field::TypeOfService, "type_of_service"),
             (Field::NumaNode, "numa_node"),
         ];
+        // A condition that is printed is not taken from a command, even where two heads differ in it.
+        let is_printed =
+            |key: &str| MORE.iter().any(|(field, own)| *own == key && self.fields.contains_key(field));
+        let given = self.command.iter().flat_map(|command| command.conditions.more.iter());
+        for (key, detail) in given.filter(|(key, _)| !is_printed(key)) {
+            conditions.set(key, detail.clone());
+        }
         for (field, key) in MORE {
             let Some(value) = self.stated(*field) else { continue };
             let detail = match (field.holds(), number(bare(value))) {

@@ -34,13 +34,15 @@ const FAILURES: &[&str] = &[
     "bad wc status",
     "unexpected cm event",
     "bad event waiting",
-    "received ",
+    "received a mad",
+    "received umad",
     "ethernet_read_keys",
     "ethernet_write_keys",
     "ethernet_read_data",
     "ethernet_write_data",
     "can't produce a report",
-    "function ",
+    "function ibv_",
+    "function rdma_",
     "rdma_resolve_",
     "rdma_bind_addr",
     "rdma_listen",
@@ -55,7 +57,6 @@ const FAILURES: &[&str] = &[
     "no space left",
     "cuinit(0) returned",
     "cumemalloc error",
-    "server side",
     "device not recognized",
     "did not detect devices",
     "ib device ",
@@ -133,6 +134,8 @@ pub(crate) struct Perftest {
     ended: Option<Section>,
     /// Rows of the table before, where it was a sweep.
     above: Option<SeenRows>,
+    /// Whether a row of it stood before, in this file.
+    has_run: bool,
 }
 
 impl LineTool for Perftest {
@@ -329,6 +332,7 @@ impl Perftest {
         }
         self.hold_to_table(&cells, line, sink);
         self.section.add_row(line);
+        self.has_run = true;
         let facts = RowFacts::of(&mut self.section);
         let facts = RowFacts { cautions: facts.cautions.union(cautions), ..facts };
         row::put(&facts, &cells, line, sink)
@@ -400,8 +404,10 @@ impl Perftest {
         if self.section.is_raw_ethernet() && (text.starts_with('|') || text.starts_with("**")) {
             return Taken::Known;
         }
-        // Other programs fail in the same words, so perftest has to be there.
-        if self.section.is_begun() && starts(FAILURES) {
+        // Other programs fail in the same words, so perftest has to be there. What somebody wrote above a table ends in a colon.
+        let is_failure = || starts(FAILURES) || starts(&["received "]) && small.contains("addr_error");
+        let is_caption = text.ends_with(':') || starts(&["error free", "error-free"]);
+        if (self.section.is_begun() || self.has_run) && !is_caption && is_failure() {
             self.section.failed = true;
             return Taken::Failure;
         }
