@@ -302,7 +302,8 @@ pub fn tool(request: &ToolRequest) -> Result<ToolAnswer, Failure> {
     };
     let runs: Vec<ToolRun> = sizes.iter().map(|size| run(*size)).collect();
     refuse_lists(program, &runs[0])?;
-    let reads = system.endpoint(&bench.path().requester)?.0.nic.outstanding_reads;
+    let reads_of = |end: &str| system.endpoint(end).map(|(machine, _)| machine.nic.outstanding_reads);
+    let reads = reads_of(&bench.path().requester)?.min(reads_of(&bench.path().responder)?);
     if let Some(asked) = request.outstanding_reads.filter(|asked| *asked > reads) {
         return Err(Failure::input(
             format!(

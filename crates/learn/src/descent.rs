@@ -175,16 +175,17 @@ impl Search<'_> {
         }
         // Points of one prediction pull as one.
         let mut places: Vec<(usize, f64, f64)> = Vec::new();
+        let mut known: Vec<Option<usize>> = vec![None; from.predicted.len()];
         for (place, measured) in self.points {
             let error = from.predicted[*place] - measured;
             let weight = weight(error);
-            match places.iter_mut().find(|(known, ..)| known == place) {
-                Some((_, sum, total)) => {
-                    *sum += weight * error;
-                    *total += weight;
-                }
-                None => places.push((*place, weight * error, weight)),
-            }
+            let at = *known[*place].get_or_insert_with(|| {
+                places.push((*place, 0.0, 0.0));
+                places.len() - 1
+            });
+            let (_, sum, total) = &mut places[at];
+            *sum += weight * error;
+            *total += weight;
         }
         for (place, sum, total) in places {
             let factor = total.sqrt() / SCALE;

@@ -86,6 +86,12 @@ impl PointCollector {
     /// Takes a figure of a log, where it is one that a prediction can be held to.
     pub fn take(&mut self, file: &str, figure: &LogMeasurement) {
         let LogMeasurement { metric, line, .. } = figure;
+        if let (Some(asked), Some(LogDetail::Text(path))) = (&self.path, figure.conditions.more.get("path"))
+            && **path != **asked
+        {
+            let why = format!("it is of path {path}; `--path {path}` learns from it");
+            return self.leave(file, *line, why);
+        }
         let run = match MeasuredRun::of(figure) {
             Ok(run) => run,
             Err(NotARun::OtherMetric { .. }) => return,
@@ -94,12 +100,6 @@ impl PointCollector {
         let Some(rank) = rank(metric) else { return };
         let is_fine = figure.step.value() / figure.figure.value() <= COARSE;
         let own = (is_fine, rank);
-        if let (Some(asked), Some(LogDetail::Text(path))) = (&self.path, figure.conditions.more.get("path"))
-            && **path != **asked
-        {
-            let why = format!("it is of path {path}; `--path {path}` learns from it");
-            return self.leave(file, *line, why);
-        }
         let measured = match (metric.subject, figure.figure) {
             (MetricSubject::OperationRate, LogFigure::Rate(rate)) => rate.per_s(),
             (MetricSubject::Bandwidth, LogFigure::BitRate(rate)) if run.payload() > Bytes::ZERO => {

@@ -206,8 +206,11 @@ pub enum NotARun {
 }
 
 /// What makes a figure one that nothing is learnt from.
-pub(crate) const DOUBTS: [LogCaution; 2] = [LogCaution::RateDiffers, LogCaution::MixedRows];
+pub(crate) const DOUBTS: [LogCaution; 3] =
+    [LogCaution::RateDiffers, LogCaution::MixedRows, LogCaution::Interleaved];
 
+/// Fewer requests in flight than these, of all queue pairs, are bound by their latency.
+const FEW_IN_FLIGHT: u64 = 16;
 /// Most queue pairs of a run.
 pub const MOST_QUEUE_PAIRS: u64 = 16_384;
 /// The greatest depth of a queue of a run.
@@ -274,13 +277,7 @@ impl ToolRun {
         {
             return Err(NotARun::NotModelled { what: format!("a connection of type {connection}") });
         }
-        let more = &conditions.more;
-        if let Some(LogDetail::Number(threads @ 2..)) = more.get("posting_threads") {
-            return Err(NotARun::NotModelled { what: format!("posting from {threads} threads") });
-        }
-        if let Some(beside) = more.get("beside") {
-            return Err(NotARun::NotModelled { what: format!("a run with {beside} beside it") });
-        }
+        ToolRun::check_modelled(conditions)?;
         let mut missing = Vec::new();
         let mut lacks = |what: &'static str, is_there: bool| {
             if !is_there {
@@ -319,6 +316,36 @@ impl ToolRun {
         })
     }
 
+    /// Refuses what a log states and the model has no number for: whatever explained the figure would be made up.
+    pub(crate) fn check_modelled(conditions: &LogConditions) -> Result<(), NotARun> {
+        let more = &conditions.more;
+        let not_modelled = |what: String| Err(NotARun::NotModelled { what });
+        if let Some(LogDetail::Number(threads @ 2..)) = more.get("posting_threads") {
+            return not_modelled(format!("posting from {threads} threads"));
+        }
+        if let Some(beside) = more.get("beside") {
+            return not_modelled(format!("a run with {beside} beside it"));
+        }
+        if let Some(limit) = more.get("rate_limit") {
+            return not_modelled(format!("a run that the tool limits to {limit} (`--rate_limit`)"));
+        }
+        if let Some(memory) = more.get("payload_memory") {
+            return not_modelled(format!("a payload in memory of another kind (`{memory}`)"));
+        }
+        for (key, what) in [
+            ("rocm_memory", "a payload in memory of another kind (`rocm`)"),
+            ("musa_memory", "a payload in memory of another kind (`musa`)"),
+            ("completion_events", "a program that sleeps until a completion (`--events`)"),
+            ("on_demand_paging", "memory that is paged on demand (`--odp`)"),
+            ("dual_port", "both ports at once (`--dualport`)"),
+        ] {
+            if more.get(key).is_some_and(|detail| *detail != LogDetail::Switch(false)) {
+                return not_modelled(what.to_string());
+            }
+        }
+        Ok(())
+    }
+
     /// Refuses what no program runs: what is followed grows with some of these.
     pub(crate) fn check_range(conditions: &LogConditions) -> Result<(), NotARun> {
         let bytes = |size: Option<Bytes>| size.map(Bytes::get);
@@ -344,13 +371,22 @@ impl ToolRun {
         ToolRun { post_list, cq_moderation, ..self }
     }
 
-    /// What its requests do: the verb, and whether both sides send. What was measured of one traffic says nothing of what predictions of
-    /// another are wrong by.
+    /// What its requests do: the verb, whether both sides send, and of a bandwidth test whether few requests are in flight. What was
+    /// measured of one traffic says nothing of what predictions of another are wrong by: with few in flight it is the latency that
+    /// binds, which a run with many does not tell.
     pub fn traffic(&self) -> String {
-        match self.directions {
-            TrafficDirections::One => self.verb.name().to_string(),
-            TrafficDirections::Both => format!("{} both ways", self.verb.name()),
+        let mut traffic = self.verb.name().to_string();
+        if self.directions == TrafficDirections::Both {
+            traffic += " both ways";
         }
+        let each = match self.outstanding_reads.filter(|_| self.is_read()) {
+            Some(reads) => reads.min(self.tx_depth),
+            None => self.tx_depth,
+        };
+        if self.kind == RunKind::Bandwidth && each.saturating_mul(self.queue_pairs) < FEW_IN_FLIGHT {
+            traffic += " with few in flight";
+        }
+        traffic
     }
 
     /// Whether READs and atomics in flight are counted.
@@ -472,6 +508,7 @@ impl fmt::Display for MeasuredRun {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
 
     /// Whatever a line of a log says, it makes no run that cannot be followed.
     #[test]
@@ -502,5 +539,36 @@ mod tests {
         ] {
             assert!(said.contains(words), "{words}: {said}");
         }
+        let more = |key: &'static str, detail: LogDetail| {
+            with(&|of| of.more = Arc::new([(key, detail.clone())].into_iter().collect()))
+        };
+        let on = || LogDetail::Switch(true);
+        for (said, words) in [
+            (more("rate_limit", LogDetail::Text("50 g".into())), "limits to 50 g"),
+            (more("payload_memory", LogDetail::Text("cuda".into())), "memory of another kind (`cuda`)"),
+            (more("rocm_memory", on()), "memory of another kind (`rocm`)"),
+            (more("completion_events", on()), "`--events`"),
+            (more("on_demand_paging", on()), "`--odp`"),
+            (more("dual_port", on()), "both ports"),
+            (more("dual_port", LogDetail::Switch(false)), ""),
+        ] {
+            assert!(said.contains(words) && said.is_empty() == words.is_empty(), "{words}: {said}");
+        }
+    }
+
+    /// What deep queues were measured at says nothing of one request at a time.
+    #[test]
+    fn few_requests_in_flight_are_a_traffic_of_their_own() {
+        let program = ToolProgram::named("ib_write_bw").expect("it is one of perftest's");
+        let of = |tx_depth: u64, queue_pairs: u64| {
+            ToolRun { tx_depth, queue_pairs, ..program.run(Bytes::new(64)) }.traffic()
+        };
+        let few = "write with few in flight";
+        assert_eq!([of(128, 1), of(16, 1), of(1, 1), of(1, 32)], ["write", "write", few, "write"]);
+        let program = ToolProgram::named("ib_read_bw").expect("it is one of perftest's");
+        let one = ToolRun { outstanding_reads: Some(1), ..program.run(Bytes::new(64)) };
+        assert_eq!(one.traffic(), "read with few in flight");
+        let latency = ToolProgram::named("ib_write_lat").expect("it is one of perftest's");
+        assert_eq!(latency.run(Bytes::new(64)).traffic(), "write");
     }
 }

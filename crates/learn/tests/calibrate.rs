@@ -461,6 +461,9 @@ fn public_logs_are_predicted_from_a_part_of_them() {
     }
     assert!(matches!(found.numbers[0].value, Quantity::Time(_) | Quantity::BitRate(_)));
     assert!(found.predicted.median <= 0.05 && found.predicted.p90 <= 0.15, "{:?}", found.predicted);
+    assert!(found.predicted.median <= 0.5 * found.roofline.median, "{:?}", found.roofline);
+    let share = found.covered as f64 / found.predicted.points as f64;
+    assert!((0.7..=0.9).contains(&share), "{share}");
 }
 
 /// Of a slow row's figures the message rate has two digits, and the bandwidth five.

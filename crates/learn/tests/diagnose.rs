@@ -449,6 +449,13 @@ fn a_wrong_unit_is_told_by_the_message_rate_beside_it() {
         let Some(group) = diagnosis.groups.first() else { panic!("{unit}: {:?}", diagnosis.verdict) };
         let first = &group.findings[0];
         assert_eq!((first.cause, first.degree.as_str()), (Cause::Unit, degree), "{:?}", names(&diagnosis));
+        let verdict = match unit {
+            8.0 => DiagnosisVerdict::High,
+            0.125 => DiagnosisVerdict::Low,
+            unit if unit > 1.0 => DiagnosisVerdict::SlightlyHigh,
+            _ => DiagnosisVerdict::SlightlyLow,
+        };
+        assert_eq!(diagnosis.verdict, verdict, "{unit}");
         assert!(first.evidence[0].contains("times size times message rate"), "{:?}", first.evidence);
     }
 }
@@ -1006,4 +1013,170 @@ fn one_request_at_a_time_in_small_packets_is_both() {
     let (small, large) = (of(1024.0), of(4096.0));
     assert_eq!(small.0, [Some(1), Some(2)], "{:?}", small.1);
     assert_eq!(large.0, [Some(1), None], "{:?}", large.1);
+}
+
+/// A depth that a log states is so: what is slower than its rows could be at that depth explains nothing, though with many requests in
+/// flight it would make the same rate.
+#[test]
+fn no_cause_makes_rows_impossible_that_were_measured() {
+    let hidden = hidden_system("connectx7", &[]);
+    let bench = ToolBench::new(&hidden, "client-host").expect("a path");
+    // A card of which bandwidths alone were measured may have its latency far off.
+    let known = system("connectx7", &["pcie0.delay=900ns"]);
+    for has_rate in [true, false] {
+        let asked = Asked { runs: vec![depth::<1>], has_rate, ..as_usual() };
+        let text = printed(&bench, "ib_write_bw", &asked, &mut Noise(9));
+        let found =
+            diagnose(&known, figures(&[("a.log".to_string(), text)]), None, exactly).expect("it is compared");
+        assert_eq!(rank(&found, Cause::TxDepth), Some(1), "{has_rate}: {:?}", names(&found));
+        for cause in [Cause::NetworkLatency, Cause::PcieLatency] {
+            assert_eq!(rank(&found, cause), None, "{has_rate}: {:?}", names(&found));
+        }
+    }
+}
+
+/// A small gap says nothing of a card that is known less well than that.
+#[test]
+fn a_small_gap_of_a_card_that_is_little_known_is_normal() {
+    let known = system("connectx7", &[]);
+    let hidden = hidden_system("connectx7", &["host.ddio=false"]);
+    let bench = ToolBench::new(&hidden, "client-host").expect("a path");
+    let mut noise = Noise(7);
+    let texts: Vec<(String, String)> = SUITE
+        .iter()
+        .map(|program| (format!("{program}.log"), printed(&bench, program, &as_usual(), &mut noise)))
+        .collect();
+    let verdict = |least: f64| {
+        let leeway = |_: &System, runs: &[ToolRun]| {
+            runs.iter().map(|_| Leeway { least, most: 1.0 / least, basis: "weak" }).collect()
+        };
+        diagnose(&known, figures(&texts), None, leeway).expect("it is compared").verdict
+    };
+    assert_eq!(verdict(0.97), DiagnosisVerdict::SlightlyLow);
+    assert_eq!(verdict(0.5), DiagnosisVerdict::Normal);
+}
+
+/// A few operations that waited leave the median as it is: they are told and asked for.
+#[test]
+fn a_mean_far_above_its_median_is_told() {
+    let bench = ToolBench::new(&hidden_system("connectx7", &[]), "client-host").expect("a path");
+    let of = |mean: f64, longest: f64| {
+        let mut text = String::new();
+        for line in printed(&bench, "ib_send_lat", &as_usual(), &mut Noise(5)).lines() {
+            let cells: Vec<f64> = line.split_whitespace().filter_map(|cell| cell.parse().ok()).collect();
+            match cells[..] {
+                [size, count, min, _, typical, _, deviation, p99, p999] => {
+                    writeln!(
+                        text,
+                        " {size} {count} {min:.2} {longest:.2} {typical:.2} {:.2} {deviation:.2} {p99:.2} {p999:.2}",
+                        typical * mean
+                    )
+                    .unwrap();
+                }
+                [..] => writeln!(text, "{line}").unwrap(),
+            }
+        }
+        diagnose(&system("connectx7", &[]), figures(&[("a.log".to_string(), text)]), None, exactly)
+            .expect("it is compared")
+    };
+    let asks = |found: &Diagnosis| found.questions.iter().any(|one| one.what.contains("operations wait for"));
+    let waited = of(600.0, 655_360.05);
+    let shape = waited.shapes.iter().find(|shape| shape.name == "stall").expect("it is told");
+    assert!(shape.what.contains("600.") && shape.what.contains("655.360 ms"), "{}", shape.what);
+    // What an interrupt takes is no timer of the transport.
+    let interrupted = of(1.7, 1_300.0);
+    assert!(interrupted.shapes.iter().any(|shape| shape.name == "tail"), "{:?}", interrupted.shapes);
+    assert_eq!((waited.verdict, asks(&waited)), (DiagnosisVerdict::Normal, true));
+    let usual = of(1.1, 9.0);
+    assert!(!asks(&usual) && usual.shapes.is_empty(), "{:?}", usual.shapes);
+}
+
+/// Milliseconds are no delay of every packet: they are asked for and not explained.
+#[test]
+fn a_latency_of_milliseconds_is_asked_for() {
+    let bench = ToolBench::new(&hidden_system("connectx7", &[]), "client-host").expect("a path");
+    for (program, asks) in [("ib_send_lat", "receiver not ready"), ("ib_read_lat", "lost and retransmitted")]
+    {
+        let asked = Asked { latency_times: 4000.0, ..as_usual() };
+        let text = printed(&bench, program, &asked, &mut Noise(5));
+        let found =
+            diagnose(&system("connectx7", &[]), figures(&[("a.log".to_string(), text)]), None, exactly)
+                .expect("it is compared");
+        assert_eq!(found.verdict, DiagnosisVerdict::Low);
+        assert!(found.questions.iter().any(|one| one.what.contains(asks)), "{:?}", found.questions);
+        for cause in [Cause::NetworkLatency, Cause::PcieLatency] {
+            assert_eq!(rank(&found, cause), None, "{program}: {:?}", names(&found));
+        }
+    }
+}
+
+/// MiB under a header of Gbit are told by the message rate beside them, and what the rows look like is said in their true unit.
+#[test]
+fn mebibytes_under_a_header_of_gigabits_are_a_unit() {
+    let bench = ToolBench::new(&hidden_system("connectx7", &[]), "client-host").expect("a path");
+    let text = printed(&bench, "ib_write_bw", &as_usual(), &mut Noise(5));
+    let text = text.replace("[MB/sec]", "[Gb/sec]");
+    let found = diagnose(&system("connectx7", &[]), figures(&[("a.log".to_string(), text)]), None, exactly)
+        .expect("it is compared");
+    assert_eq!(rank(&found, Cause::Unit), Some(1), "{:?}", names(&found));
+    assert!(found.groups[0].findings[0].degree.contains("2^20 bytes that are called 10^9 bits"));
+    let flat = found.shapes.iter().find(|shape| shape.name == "constant-operations").expect("it is flat");
+    let rate: f64 = flat.what.split(' ').next().and_then(|word| word.parse().ok()).expect("a rate");
+    assert!(rate < 20.0, "{}", flat.what);
+    assert!(found.shapes.iter().all(|shape| shape.name != "above-line-rate"), "{:?}", found.shapes);
+}
+
+/// A row that is low alone is no end of a range.
+#[test]
+fn a_cliff_says_how_far_it_goes() {
+    let cliff = |found: &Diagnosis| {
+        found.shapes.iter().find(|shape| shape.name == "cliff").map(|shape| shape.what.clone())
+    };
+    let alone = of_rows("ib_write_bw", |size| if size == 65536.0 { (0.3, 0.3) } else { (1.0, 1.0) });
+    assert!(cliff(&alone).is_some_and(|what| what.ends_with("at this size alone")), "{:?}", alone.shapes);
+    let on = of_rows("ib_write_bw", |size| if size >= 65536.0 { (0.3, 0.3) } else { (1.0, 1.0) });
+    assert!(cliff(&on).is_some_and(|what| what.ends_with("from there on")), "{:?}", on.shapes);
+}
+
+/// Rows of one size over hours.
+#[test]
+fn many_rows_of_one_size_are_diagnosed() {
+    let bench = ToolBench::new(&hidden_system("connectx7", &[]), "client-host").expect("a path");
+    let whole = printed(&bench, "ib_write_bw", &as_usual(), &mut Noise(5));
+    let is_row = |line: &&str| line.split_whitespace().next().is_some_and(|one| one.parse::<u64>().is_ok());
+    let row = whole.lines().filter(is_row).find(|line| line.contains(" 65536 ")).expect("a row");
+    let mut text: String =
+        whole.lines().filter(|line| !is_row(line)).map(|line| format!("{line}\n")).collect();
+    for _ in 0..20_000 {
+        text += row;
+        text += "\n";
+    }
+    let found = diagnose(&system("connectx7", &[]), figures(&[("a.log".to_string(), text)]), None, exactly)
+        .expect("it is compared");
+    assert_eq!((found.points.len(), found.verdict), (20_000, DiagnosisVerdict::Normal));
+}
+
+/// A log that states longer packets than the port of the files sends is of another machine, or of another day.
+#[test]
+fn an_mtu_above_that_of_the_files_is_a_contradiction() {
+    let mut facts = offpath_logs::machine::MachineFacts::default();
+    for file in ["lspci.txt", "ibv_devinfo.txt"] {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../logs/tests/data/machines/narrow")
+            .join(file);
+        let text = std::fs::read_to_string(path).expect("a file");
+        facts.read(file, &text.replace("4096 (5)", "1024 (3)"));
+    }
+    let machine = describe(&facts, Some("3b:00.0")).expect("a card");
+    let bench = ToolBench::new(&hidden_system("connectx7", &[]), "client-host").expect("a path");
+    let text = printed(&bench, "ib_read_lat", &as_usual(), &mut Noise(5));
+    let contradictions = |text: &str| {
+        let figures = figures(&[("a.log".to_string(), text.to_string())]);
+        diagnose(&system("connectx7", &[]), figures, Some(&machine), exactly)
+            .expect("it is compared")
+            .contradictions
+    };
+    let stated = contradictions(&text);
+    assert!(stated.iter().any(|one| one.contains("states an MTU of 4 KiB")), "{stated:?}");
+    assert_eq!(contradictions(&text.replace("4096[B]", "1024[B]")), [""; 0]);
 }

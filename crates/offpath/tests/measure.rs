@@ -95,6 +95,10 @@ fn what_cannot_be_measured_is_refused_with_a_next_step() {
     let other = folder.path().join("other.txt");
     fs::write(&other, "notes\n").expect("it can be written");
     let other = other.display().to_string();
+    // A letter of two bytes lies across the place where the beginning of a stamp ends.
+    let torn = folder.path().join("torn.jsonl");
+    fs::write(&torn, "aaaaaaaaaaaaaaaaa\u{e9}").expect("it can be written");
+    let torn = torn.display().to_string();
     for (arguments, wanted) in [
         (&["measure", "local"][..], "the local backend has no card to measure"),
         (&["measure", "cloud"], "there are the backends"),
@@ -110,9 +114,11 @@ fn what_cannot_be_measured_is_refused_with_a_next_step() {
         (&["measure", "verbs:no-such-device", "--set", "network.delay=1us"], "only the twin has one"),
         (&["measure", "verbs:no-such-device"], "or take the twin"),
         (&["measure", "twin:bluefield2", "-o", &other], "none of `offpath measure`"),
+        (&["measure", "twin:bluefield2", "-o", &torn], "none of `offpath measure`"),
         (&["measure", "twin:bluefield2", "-o", "."], "is a directory"),
         (&["measure", "twin:bluefield2", "-o", "no/such/folder/a.jsonl"], "cannot write"),
         (&["measure", "twin:bluefield2", "--suggest", "no-such-design.toml"], "no-such-design.toml"),
+        (&["measure", "verbs:mlx5_0", "--suggest", "no-such-design.toml"], "twin:mycard.toml --suggest"),
     ] {
         let refused = offpath(arguments);
         assert_eq!(refused.code, 2, "{arguments:?}: {}", refused.stderr);

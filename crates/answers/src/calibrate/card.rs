@@ -1,7 +1,7 @@
 //! A card that was learnt, as a profile: the base's files under a name of their own, with what was fitted in its place.
 
 use super::{CalibrateRequest, CalibratedLogAnswer};
-use offpath_learn::{Calibration, LearntDoubt, PacketHeader};
+use offpath_learn::{Calibration, LearntDoubt, LearntNumber, PacketHeader};
 use offpath_profile::{Category, LearntErrors, Library, Number, Provenance, System, read_text};
 use offpath_quantity::{Bytes, Quantity};
 use offpath_terminal::failure::Failure;
@@ -30,13 +30,47 @@ pub(super) struct ChangedNumber {
     doubt: Option<(Provenance, String)>,
 }
 
-/// Which guess a number is in the card. The points fit with one that others may stand for, and hold it; one that the search ends at
-/// they do not fit, and one that they do not tell they say nothing of.
-pub(super) fn guess(doubt: &LearntDoubt) -> Provenance {
-    match doubt {
-        LearntDoubt::AtBound | LearntDoubt::Untold => Provenance::Assumed,
-        LearntDoubt::BeyondBase | LearntDoubt::Replaceable { .. } => Provenance::HeldHere,
+/// How a number is known in the card, and why it is a guess there. The points fit with one that others may stand for or that they tell
+/// roughly, and hold it; one that the search ends at they do not fit, and one that they leave as open as the base does they say nothing
+/// of.
+pub(super) fn known(of: &LearntNumber) -> (Provenance, Option<&'static str>) {
+    match &of.doubt {
+        None if of.is_told => (Provenance::MeasuredHere, None),
+        None => (Provenance::HeldHere, Some("rough")),
+        Some(LearntDoubt::BeyondBase) => (Provenance::HeldHere, Some("beyond-base")),
+        Some(LearntDoubt::Replaceable { .. }) => (Provenance::HeldHere, Some("replaceable")),
+        Some(LearntDoubt::AtBound) => (Provenance::Assumed, Some("at-bound")),
+        Some(LearntDoubt::Untold) => (Provenance::Assumed, Some("untold")),
     }
+}
+
+/// The system with the numbers of the card, each on every machine that has it from the same file.
+pub(super) fn changed(system: &System, changes: &[ChangedNumber]) -> Result<System, Failure> {
+    let values = system.numbers.iter().filter_map(|(name, number)| {
+        let own = changes.iter().find(|one| (&one.file, &one.key) == (&number.file, &number.key))?;
+        Some((name.as_str(), own.value))
+    });
+    Ok(system.with_all(values)?)
+}
+
+/// Why a number is none that was measured.
+fn why_guessed(of: &LearntNumber) -> Option<String> {
+    Some(match &of.doubt {
+        None if of.is_told => return None,
+        None if of.alike.is_empty() => "the logs do not tell it to 5%".to_string(),
+        None => format!("the logs do not tell it to 5%, since it stands for {}, too", of.alike.join(", ")),
+        Some(LearntDoubt::AtBound) => "the search ends there, and the logs ask for more".to_string(),
+        Some(LearntDoubt::Untold) => "the logs tell it no better than the base does".to_string(),
+        Some(LearntDoubt::BeyondBase) => {
+            format!("fits in place of {}, too, beyond what the base allows", of.alike.join(", "))
+        }
+        Some(LearntDoubt::Replaceable { by, .. }) if by.is_empty() => {
+            "the logs fit as well with it elsewhere".to_string()
+        }
+        Some(LearntDoubt::Replaceable { by, .. }) => {
+            format!("the logs fit as well by {} in its place", super::in_words(by))
+        }
+    })
 }
 
 /// The numbers that were fitted, those that may be what others were fitted for, and those that the user set: the card is the
@@ -48,22 +82,7 @@ pub(super) fn changes(learnt: &Calibration, system: &System, plain: &System) -> 
         value: one.value,
         low: one.low,
         high: one.high,
-        doubt: one.doubt.as_ref().map(|doubt| {
-            let why = match doubt {
-                LearntDoubt::AtBound => "the search ends there, and the logs ask for more".to_string(),
-                LearntDoubt::Untold => "the logs tell it no better than the base does".to_string(),
-                LearntDoubt::BeyondBase => {
-                    format!("fits in place of {}, too, beyond what the base allows", one.alike.join(", "))
-                }
-                LearntDoubt::Replaceable { by, .. } if by.is_empty() => {
-                    "the logs fit as well with it elsewhere".to_string()
-                }
-                LearntDoubt::Replaceable { by, .. } => {
-                    format!("the logs fit as well by {} in its place", super::in_words(by))
-                }
-            };
-            (guess(doubt), why)
-        }),
+        doubt: why_guessed(one).map(|why| (known(one).0, why)),
     });
     let kept = learnt.kept.iter().filter_map(|one| {
         let (low, high) = one.replacing?;

@@ -11,12 +11,12 @@ use crate::tool::refused;
 use offpath_learn::{
     Calibration, CalibrationError, CalibrationRequest, ErrorSummary, HoldOut, KeptNumber, KeptReason,
     LearntDoubt, LearntNumber, LeftAside, MeasuredPoint, MeasuredRun, PacketHeader, PhaseProgress,
-    PointCollector, RunKind, calibrate as learn, program_of,
+    PointCollector, RunKind, ToolBench, ToolRun, calibrate as learn, program_of,
 };
 use offpath_logs::{LogItem, RemarkKind, TrafficDirections};
-use offpath_profile::{LearntErrors, Library, Provenance, System};
-use offpath_quantity::Bytes;
-use offpath_route::{Path, Router};
+use offpath_profile::{LearntErrors, Library, System};
+use offpath_quantity::{Bytes, Time};
+use offpath_route::{Path, Router, Verb};
 use offpath_terminal::failure::{Failure, unknown_path};
 use offpath_terminal::options::SystemOptions;
 use serde::Serialize;
@@ -85,6 +85,12 @@ pub struct CalibrateAnswer {
     pub held_out_error_of_roofline: ErrorAnswer,
     /// Whether the median error is above 5% and more than twice that of the roofline: the model does not describe this card.
     pub worse_than_roofline: bool,
+    /// Whether the roofline is nearer: its median error, or what nine of ten are within, is less than two thirds of the model's, which
+    /// is above 2%.
+    pub roofline_is_nearer: bool,
+    /// What an 8 B READ takes by the base and by the card, where these differ by more than a tenth and no log has a latency; null
+    /// elsewhere.
+    pub untold_read_latency: Option<MovedLatencyAnswer>,
     /// The same of a straight line of time over size, fitted to the same points.
     pub held_out_error_of_line: ErrorAnswer,
     /// What runs that were repeated differ by.
@@ -161,8 +167,8 @@ pub struct CalibratedNumberAnswer {
     pub provenance: &'static str,
     /// Where the points do not tell it, so that the card has it as a guess: `at-bound`, it ended where the search does and the
     /// points ask for more; `untold`, they do not tell it to 5%, and leave it as much room as the base does; `beyond-base`, it makes the points fit, stands for others and lies where the base's interval does not reach; `replaceable`, the points fit as well with it
-    /// elsewhere within that interval. Null where neither.
-    #[cfg_attr(test, schemars(extend("enum" = [null, "at-bound", "untold", "beyond-base", "replaceable"])))]
+    /// elsewhere within that interval; `rough`, they tell it, and not to 5%. Null where it is measured.
+    #[cfg_attr(test, schemars(extend("enum" = [null, "at-bound", "untold", "beyond-base", "replaceable", "rough"])))]
     pub assumed_because: Option<&'static str>,
     /// Numbers that stayed and that together make the points fit in its place, a list for each way; empty where nothing has
     /// to, or where it is not replaceable.
@@ -253,6 +259,16 @@ impl CardErrorsAnswer {
             all_within,
         }
     }
+}
+
+/// A latency that no log tells, and that moved with numbers that fit bandwidths.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct MovedLatencyAnswer {
+    /// By the base, in nanoseconds.
+    pub base_ns: f64,
+    /// By the card, in nanoseconds.
+    pub card_ns: f64,
 }
 
 /// Pairs of runs, and which of them is faster.
@@ -409,14 +425,9 @@ pub fn calibrate_telling(
     let fitted = learnt.points.iter().filter(|one| !one.held_out).map(|one| &points[one.point].file);
     let fitted: BTreeSet<&String> = fitted.collect();
     let sources: Vec<&CalibratedLogAnswer> = logs.iter().filter(|log| fitted.contains(&log.file)).collect();
-    let card = card::card(
-        &library,
-        request,
-        &system,
-        &card::changes(&learnt, &system, &plain),
-        &learnt.learnt_errors,
-        (&sources, mtu, header),
-    )?;
+    let changes = card::changes(&learnt, &system, &plain);
+    let card =
+        card::card(&library, request, &system, &changes, &learnt.learnt_errors, (&sources, mtu, header))?;
     Ok(CalibrateAnswer {
         schema_version: SCHEMA_VERSION,
         system: SystemAnswer::of(&system),
@@ -434,6 +445,8 @@ pub fn calibrate_telling(
         held_out_error: learnt.predicted.into(),
         held_out_error_of_roofline: learnt.roofline.into(),
         worse_than_roofline: is_worse(learnt.predicted, learnt.roofline),
+        roofline_is_nearer: is_nearer(learnt.predicted, learnt.roofline),
+        untold_read_latency: moved_latency(&points, &changes, &system, &request.path)?,
         held_out_error_of_line: learnt.line.into(),
         repeated_difference: learnt.repeated.into(),
         held_out_within_80: learnt.covered,
@@ -502,6 +515,57 @@ const FAR_OFF: f64 = 0.05;
 
 fn is_worse(own: ErrorSummary, roofline: ErrorSummary) -> bool {
     own.points > 0 && own.median > FAR_OFF && own.median > 2.0 * roofline.median
+}
+
+/// Below this no error is worth a word.
+const SMALL: f64 = 0.02;
+
+/// Whether a roofline lies clearly nearer to the middle one of the held-out points, or to nine of ten of them.
+fn is_nearer(own: ErrorSummary, roofline: ErrorSummary) -> bool {
+    let nearer = |own: f64, roofline: f64| own > SMALL && own > 1.5 * roofline;
+    own.points > 0 && (nearer(own.median, roofline.median) || nearer(own.p90, roofline.p90))
+}
+
+#[cfg(test)]
+#[test]
+fn a_roofline_is_nearer_by_either_figure() {
+    let of = |median: f64, p90: f64| ErrorSummary { points: 10, median, p90, greatest: 0.2 };
+    for (own, roofline, nearer) in [
+        (of(0.007, 0.079), of(0.010, 0.032), true),
+        (of(0.050, 0.060), of(0.020, 0.059), true),
+        (of(0.006, 0.050), of(0.014, 0.051), false),
+        (of(0.015, 0.019), of(0.001, 0.002), false),
+    ] {
+        assert_eq!(is_nearer(own, roofline), nearer, "{own:?} {roofline:?}");
+    }
+    assert!(!is_nearer(ErrorSummary::default(), of(0.0, 0.0)));
+}
+
+/// The payload of which the latencies of card and base are laid beside each other.
+const SHORT: Bytes = Bytes::new(8);
+/// How far they may lie apart without a word.
+const APART: f64 = 0.1;
+
+/// What a READ of few bytes takes by the base, and by the card, where no log has a latency and they differ.
+fn moved_latency(
+    points: &[MeasuredPoint],
+    changes: &[card::ChangedNumber],
+    system: &System,
+    path: &str,
+) -> Result<Option<MovedLatencyAnswer>, Failure> {
+    let has_latency = points.iter().any(|point| point.run.kind() == RunKind::Latency);
+    let is_of_queue_pairs = points.iter().all(|point| point.run.queue_pairs().is_some());
+    if has_latency || !is_of_queue_pairs {
+        return Ok(None);
+    }
+    let changed = card::changed(system, changes)?;
+    let run = ToolRun::plain(RunKind::Latency, Verb::Read, SHORT);
+    let latency = |system: &System| -> Result<Time, Failure> {
+        Ok(ToolBench::new(system, path).and_then(|bench| bench.expect(&run)).map_err(refused)?.latency)
+    };
+    let (base, card) = (latency(system)?, latency(&changed)?);
+    let is_moved = (card.as_ns() / base.as_ns().max(1e-3) - 1.0).abs() > APART;
+    Ok(is_moved.then(|| MovedLatencyAnswer { base_ns: base.as_ns(), card_ns: card.as_ns() }))
 }
 
 /// What makes points fit in place of a number.
@@ -595,6 +659,7 @@ impl LeftAsideAnswer {
 
 impl CalibratedNumberAnswer {
     fn of(one: &LearntNumber) -> CalibratedNumberAnswer {
+        let (provenance, assumed_because) = card::known(one);
         let (replaceable_by, run) = match &one.doubt {
             Some(LearntDoubt::Replaceable { by, run }) => (by.clone(), run.clone()),
             _ => (Vec::new(), None),
@@ -609,13 +674,8 @@ impl CalibratedNumberAnswer {
             at_bound: one.at_bound,
             told: one.is_told,
             stands_for: one.alike.clone(),
-            provenance: one.doubt.as_ref().map_or(Provenance::MeasuredHere, card::guess).name(),
-            assumed_because: one.doubt.as_ref().map(|doubt| match doubt {
-                LearntDoubt::AtBound => "at-bound",
-                LearntDoubt::Untold => "untold",
-                LearntDoubt::BeyondBase => "beyond-base",
-                LearntDoubt::Replaceable { .. } => "replaceable",
-            }),
+            provenance: provenance.name(),
+            assumed_because,
             replaceable_by,
             run,
         }

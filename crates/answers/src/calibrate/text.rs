@@ -1,12 +1,21 @@
 //! What logs say of a card, as a page of text.
 
-use super::{CalibrateAnswer, CalibratedPointAnswer, DirectionsAnswer, ErrorAnswer};
+use super::{CalibrateAnswer, CalibratedPointAnswer, DirectionsAnswer, ErrorAnswer, MovedLatencyAnswer};
 use offpath_profile::Provenance;
 use offpath_terminal::output::{Screen, TableCell, signed};
 
 fn percent(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_string(), |value| format!("{:.1}%", 100.0 * value))
 }
+
+/// So many of something.
+fn counted(count: usize, what: &str) -> String {
+    let end = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{end}")
+}
+
+/// A loss that a diagnosis does not see is worth a word from here on.
+const UNSEEN: f64 = 0.15;
 
 /// How many of the worst points are shown.
 const WORST: usize = 8;
@@ -16,15 +25,17 @@ impl CalibrateAnswer {
     pub fn text(&self, screen: &Screen) -> String {
         let points: usize = self.logs.iter().map(|log| log.points).sum();
         let mut text = format!(
-            "{points} points of {} logs, {}, begun from {}\nheld out: {}\n",
-            self.logs.len(),
+            "{} of {}, {}, begun from {}\nheld out: {}\n",
+            counted(points, "point"),
+            counted(self.logs.len(), "log"),
             self.path,
             self.system.line(),
             self.held_out.join("; "),
         );
         text.extend(self.unlike_ends.iter().map(|said| format!("{said}\n")));
         for one in &self.left_aside {
-            text += &format!("left aside: {}:{}, {} rows: {}\n", one.file, one.line, one.rows, one.why);
+            let rows = counted(one.rows as usize, "row");
+            text += &format!("left aside: {}:{}, {rows}: {}\n", one.file, one.line, one.why);
         }
         for one in &self.incomplete {
             text += &format!("incomplete: {}\n", one.sentence());
@@ -41,6 +52,10 @@ impl CalibrateAnswer {
                 TableCell::Text(match (one.assumed_because, one.told) {
                     (Some("untold"), _) => {
                         "fits, and is not told: the points leave it as much room as the base does".to_string()
+                    }
+                    (Some("rough"), _) if one.stands_for.is_empty() => "not told to 5%".to_string(),
+                    (Some("rough"), _) => {
+                        format!("not told to 5%; stands for {}, too", one.stands_for.join(", "))
                     }
                     (Some("at-bound"), _) => "the search ends there, and the points ask for more".to_string(),
                     (Some("replaceable"), _) => {
@@ -60,9 +75,7 @@ impl CalibrateAnswer {
                         "fits, and is not told: beyond what the base allows; {telling}; stands for {}, too",
                         one.stands_for.join(", ")
                     ),
-                    (None, true) => String::new(),
-                    (None, false) if one.stands_for.is_empty() => "not told to 5%".to_string(),
-                    (None, false) => format!("stands for {}, too", one.stands_for.join(", ")),
+                    (None, _) => String::new(),
                 }),
             ]
         });
@@ -137,7 +150,20 @@ impl CalibrateAnswer {
                 percent(self.held_out_error_of_roofline.median)
             );
         }
-        if self.held_out_error.points > 0 {
+        if self.roofline_is_nearer && !self.worse_than_roofline {
+            let (own, roofline) = (&self.held_out_error, &self.held_out_error_of_roofline);
+            let nearer = |what: &str, own: Option<f64>, roofline: Option<f64>| {
+                let is_nearer = own.zip(roofline).is_some_and(|(own, roofline)| roofline < own);
+                is_nearer.then(|| format!("{what} within {} instead of {}", percent(roofline), percent(own)))
+            };
+            let parts = [
+                nearer("the middle one of the held-out points", own.median, roofline.median),
+                nearer("nine of ten held-out points", own.p90, roofline.p90),
+            ];
+            let parts: Vec<String> = parts.into_iter().flatten().collect();
+            text += &format!("A roofline of two numbers is nearer to {}.\n", parts.join(", and to "));
+        }
+        if self.held_out_error.points > 0 && !self.worse_than_roofline {
             text += &format!(
                 "{} of {} held-out points are within their 80% intervals.\n",
                 self.held_out_within_80, self.held_out_error.points
@@ -153,7 +179,7 @@ impl CalibrateAnswer {
             text += &format!(
                 "A prediction of {} of {} in another log is taken to be off by {} in half of all, {} in eight of ten, {} in nine of ten and \
                  {} at most, by {} points without their own run and log, more where the logs are few: the card has it, and `path --as` \
-                 widens by it. Of other verbs and directions it says nothing.\n",
+                 widens by it. Of other verbs, directions and few requests in flight it says nothing.\n",
                 one.figure,
                 one.traffic.join(" and "),
                 within(one.half_within),
@@ -161,6 +187,22 @@ impl CalibrateAnswer {
                 within(one.nine_of_ten_within),
                 within(one.all_within),
                 one.points,
+            );
+        }
+        let throughput = self.card_errors.iter().find(|one| one.figure == "throughput");
+        if let Some(own) = throughput.filter(|own| own.nine_of_ten_within.exp_m1() > UNSEEN) {
+            text += &format!(
+                "Beside this card `offpath diagnose` sees a loss of {} and less as what it cannot decide; more logs of such runs narrow \
+                 it.\n",
+                percent(Some(-(-own.nine_of_ten_within).exp_m1()))
+            );
+        }
+        if let Some(MovedLatencyAnswer { base_ns, card_ns }) = self.untold_read_latency {
+            text += &format!(
+                "NO LATENCY IS MEASURED: no log has one. A READ of 8 B takes {:.2} us by the base, and {:.2} us by what fits the bandwidths: \
+                 take no latency from this card, and no rate of few requests in flight, before a log of `ib_read_lat` is among its logs.\n",
+                base_ns / 1e3,
+                card_ns / 1e3
             );
         }
         let error = |one: &CalibratedPointAnswer, value: f64| value / one.measured - 1.0;
@@ -199,7 +241,7 @@ impl CalibrateAnswer {
             false => format!("Its numbers say `measured-here`, but {}", guesses.join(" and ")),
         };
         text + &format!(
-            "\nThe card: {}.{mtu} {numbers}; all others are the base's, carried over.\n",
+            "\nThe card, which `-o FILE` writes: {}.{mtu} {numbers}; all others are the base's, carried over.\n",
             names.join(", ")
         )
     }

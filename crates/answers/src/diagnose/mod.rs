@@ -58,12 +58,12 @@ pub struct DiagnoseAnswer {
     pub path: String,
     /// That the ends of the path have ports of different rates, of which the slower one bounds both; null where they have not.
     pub unlike_ends: Option<String>,
-    /// `normal`, `held-back-as-stated`, `incomplete` (one of these, where a run failed), `low`, `slightly-low`, `high`,
+    /// `normal`, `held-back-as-stated`, `incomplete` (one of these, where a run failed), `low`, `slightly-low`, `slightly-high`, `high`,
     /// `inconclusive` (lower or higher than expected, by no more than what is not known of the card leaves open) or
     /// `nothing-comparable`.
     #[cfg_attr(
         test,
-        schemars(extend("enum" = ["normal", "held-back-as-stated", "incomplete", "low", "slightly-low", "high", "inconclusive", "nothing-comparable"]))
+        schemars(extend("enum" = ["normal", "held-back-as-stated", "incomplete", "low", "slightly-low", "slightly-high", "high", "inconclusive", "nothing-comparable"]))
     )]
     pub verdict: &'static str,
     /// The median share of the expected performance; null where no figure can be compared.
@@ -78,6 +78,8 @@ pub struct DiagnoseAnswer {
     pub off_rows: u64,
     /// Those of them that are off furthest, five at most, the furthest first.
     pub worst_rows: Vec<DiagnosedPointAnswer>,
+    /// Whether the profile is a card that was learnt from logs, and has what predictions of it were wrong by.
+    pub is_calibrated: bool,
     /// Numbers of the profile that are guesses, of all that the system has: what is expected rests on them too.
     pub guessed_numbers: u64,
     /// All numbers of the system.
@@ -264,7 +266,7 @@ pub fn diagnose(request: &DiagnoseRequest) -> Result<DiagnoseAnswer, Failure> {
     let files = import_each(&ImportRequest { logs: request.logs.clone() }, |file, item| {
         if let LogItem::Remark(remark) = &item {
             match remark.kind {
-                RemarkKind::Failure | RemarkKind::Unended => {
+                RemarkKind::Failure | RemarkKind::Unended | RemarkKind::Withheld => {
                     let is_known = |one: &&mut (RemarkKind, UnreadLinesAnswer)| {
                         one.0 == remark.kind && one.1.file == file
                     };
@@ -281,7 +283,7 @@ pub fn diagnose(request: &DiagnoseRequest) -> Result<DiagnoseAnswer, Failure> {
                         )),
                     }
                 }
-                RemarkKind::Unknown | RemarkKind::Withheld => unread_lines += remark.lines,
+                RemarkKind::Unknown => unread_lines += remark.lines,
             }
         }
         match item {
@@ -475,6 +477,7 @@ impl DiagnoseAnswer {
                 .map(|place| DiagnosedPointAnswer::of(&found.points[*place]))
                 .collect(),
             guessed_numbers: guessed,
+            is_calibrated: !system.learnt_errors.is_empty(),
             numbers: system.numbers.len() as u64,
             points: found.points.iter().map(DiagnosedPointAnswer::of).collect(),
             shapes: found.shapes.iter().map(ShapeAnswer::of).collect(),
@@ -491,10 +494,11 @@ impl DiagnoseAnswer {
         }
     }
 
-    /// Whether every row reaches the share that is asked for and is none that no port carries, and of every log something was compared
-    /// and no run failed; without a share, whether any row could be compared.
+    /// Whether every row reaches the share that is asked for and is none that no port carries nor one of which some operations
+    /// stalled, and of every log something was compared and no run failed; without a share, whether any row could be compared.
     pub fn is_met(&self) -> bool {
-        let is_impossible = self.shapes.iter().any(|shape| shape.name == "above-line-rate");
+        let is_impossible =
+            self.shapes.iter().any(|shape| ["above-line-rate", "stall"].contains(&shape.name));
         match self.reaching_rows {
             Some(reaching) => {
                 let all = !self.points.is_empty() && reaching == self.points.len() as u64;
@@ -502,6 +506,13 @@ impl DiagnoseAnswer {
             }
             None => !self.points.is_empty(),
         }
+    }
+}
+
+impl DiagnoseAnswer {
+    /// Whether a latency's mean lies far above its median, which is what is compared.
+    fn has_tail(&self) -> bool {
+        self.shapes.iter().any(|shape| ["tail", "stall"].contains(&shape.name))
     }
 }
 

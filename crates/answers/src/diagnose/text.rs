@@ -42,9 +42,17 @@ fn counted(count: u64, what: &str) -> String {
 impl DiagnoseAnswer {
     /// The verdict, what explains it, and the rows.
     pub fn text(&self, screen: &Screen) -> String {
-        let mut text = screen.heading(&format!("{} on {}: {}", self.path, self.system.device, self.verdict));
+        let odd = match (self.verdict, self.off_rows) {
+            ("normal" | "held-back-as-stated" | "slightly-low" | "slightly-high", 1..) => {
+                format!(", but for {}", counted(self.off_rows, "row"))
+            }
+            _ => String::new(),
+        };
+        let mut text =
+            screen.heading(&format!("{} on {}: {}{odd}", self.path, self.system.device, self.verdict));
         text += &self.verdict_text();
         text += &self.off_text();
+        text += &self.logs_text();
         text.extend(self.unlike_ends.iter().map(|said| format!("{said}\n")));
         for failed in self.failed.iter().filter(|_| !self.points.is_empty()) {
             let lines = counted(failed.count, "line");
@@ -167,6 +175,31 @@ impl DiagnoseAnswer {
         )
     }
 
+    /// Which of several logs are off: what holds one of them back is lost among the others.
+    fn logs_text(&self) -> String {
+        let mut logs: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+        for point in &self.points {
+            logs.entry(&point.file).or_default().push(point.share_as_stated);
+        }
+        let is_off = |share: &&f64| !(GAP..=1.0 / GAP).contains(*share);
+        let off = |shares: &[f64]| shares.iter().filter(is_off).count();
+        let of: Vec<(&str, usize, usize)> =
+            logs.iter().map(|(file, shares)| (*file, off(shares), shares.len())).collect();
+        let worst: Vec<&(&str, usize, usize)> = of.iter().filter(|(_, off, all)| off * 4 >= *all).collect();
+        if worst.is_empty() || worst.len() == of.len() {
+            return String::new();
+        }
+        let each: Vec<String> =
+            worst.iter().map(|(file, off, all)| format!("{file} ({off} of {all} rows)")).collect();
+        format!(
+            "Of {} logs {} off by more than a tenth in a quarter of their rows or more: {}. `offpath diagnose` of these alone ranks what \
+             holds them back.\n",
+            of.len(),
+            if worst.len() == 1 { "1 is".to_string() } else { format!("{} are", worst.len()) },
+            each.join(", ")
+        )
+    }
+
     /// How many rows are how well known.
     fn bases(&self) -> String {
         let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
@@ -188,17 +221,29 @@ impl DiagnoseAnswer {
         let beyond = |is_so: fn(f64) -> bool| shares.iter().filter(|share| is_so(**share)).count();
         let is_low = beyond(|share| share < GAP) >= beyond(|share| share > 1.0 / GAP);
         odd_rows(&shares, is_low)
-            + "Whether that is the machine or the profile is not decided: what is not known of the card leaves as much open. `offpath \
-               calibrate` with this device as its `--base` learns the card from logs that were taken while it was well; beside that card a \
-               diagnosis decides.\n"
+            + match self.is_calibrated {
+                true => {
+                    "Whether that is the machine or the profile is not decided: what this card was learnt from leaves as much open. More \
+                     logs of such runs, taken while it was well, narrow that: `offpath calibrate` with all of them.\n"
+                }
+                false => {
+                    "Whether that is the machine or the profile is not decided: what is not known of the card leaves as much open. `offpath \
+                     calibrate` with this device as its `--base` learns the card from logs that were taken while it was well; beside that \
+                     card a diagnosis decides.\n"
+                }
+            }
     }
 
     fn verdict_text(&self) -> String {
         let median = self.median_share.map(|share| format!("{:.0}%", share * 100.0)).unwrap_or_default();
         let mut text = match self.verdict {
             "normal" => format!(
-                "This is normal: {}, the median at {median} of what the model expects; no quarter of them and no three \
+                "This is normal{}: {}, the median at {median} of what the model expects; no quarter of them and no three \
                  neighbours are off by more than 10%.\n",
+                match self.off_rows {
+                    0 => "",
+                    _ => " but for the rows below",
+                },
                 counted(self.points.len() as u64, "row")
             ),
             "held-back-as-stated" => format!(
@@ -211,19 +256,25 @@ impl DiagnoseAnswer {
                 counted(self.points.len() as u64, "row")
             ),
             "low" => odd_rows(&self.shares(), true),
-            "slightly-low" => format!(
-                "The rows are slightly low: the median is at {median} of what the model expects. Predictions may be off by as much; \
-                 but with the cause below nothing is left but what the rows scatter by.\n"
+            "slightly-low" | "slightly-high" => format!(
+                "The rows are slightly {}: the median is at {median} of what the model expects. Predictions may be off by as much; \
+                 but with the cause below nothing is left but what the rows scatter by.\n",
+                if self.verdict == "slightly-low" { "low" } else { "high" }
             ),
             "high" => odd_rows(&self.shares(), false),
             "inconclusive" => self.inconclusive_text(),
             _ => self.nothing_text(),
         };
+        if self.has_tail() {
+            text += "Some operations waited: a latency's mean lies far above its median, and medians are what is compared. What the rows \
+                     look like stands below.\n";
+        }
         if let (Some(least), Some(reaching)) = (self.least_share, self.reaching_rows) {
             text += &format!(
-                "{reaching} of {} rows reach {:.0}% of what is expected.\n",
+                "{reaching} of {} rows reach {:.0}% of what is expected{}.\n",
                 self.points.len(),
-                least * 100.0
+                least * 100.0,
+                if self.has_tail() { ", and not all of their operations do" } else { "" }
             );
             if let Some(undecided) = self.undecided_rows.filter(|count| *count > 0) {
                 text += &format!(

@@ -54,7 +54,8 @@ impl MeasureFile {
         if whole == 0
             && !text.is_empty()
             && !line_of(&MeasureRecord::Stamp(Box::new(stamp.clone())))
-                .starts_with(&text[..text.len().min(18)])
+                .as_bytes()
+                .starts_with(&text.as_bytes()[..text.len().min(18)])
         {
             return Err(foreign(path, 1));
         }

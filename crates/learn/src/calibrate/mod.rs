@@ -183,17 +183,20 @@ pub fn calibrate(request: &CalibrationRequest<'_>) -> Result<Calibration, Calibr
         let search = Search { model: &linear, low: &low, high: &high, points: &rest };
         Some(search.descend(search.found(best.at.clone())?, &free))
     };
+    let fitted_clusters: BTreeSet<usize> = clusters_of_fitted.into_iter().collect();
+    progress.phase("fits without a run, without a log", (seen.len() + fitted_clusters.len()) as u64);
     let mut left_out: Vec<Option<f64>> = vec![None; points.len()];
     let mut left_out_clusters: Vec<Option<f64>> = vec![None; points.len()];
     for place in &seen {
+        progress.step();
         let found = without(&|index| places[index] == *place);
         let at = seen.binary_search(place).expect("it is there");
         for index in (0..points.len()).filter(|index| !held[*index] && places[*index] == *place) {
             left_out[index] = found.as_ref().map(|found| (found.predicted[at] + held_back[at]).exp());
         }
     }
-    let fitted_clusters: BTreeSet<usize> = clusters_of_fitted.into_iter().collect();
     for own in &fitted_clusters {
+        progress.step();
         let found = without(&|index| clusters[index] == *own);
         for index in (0..points.len()).filter(|index| !held[*index] && clusters[*index] == *own) {
             let at = seen.binary_search(&places[index]).expect("it is a fitted point's");

@@ -3,6 +3,8 @@
 use crate::descent::Search;
 use crate::points::MeasuredPoint;
 use crate::run::RunKind;
+use offpath_quantity::Bytes;
+use std::collections::BTreeSet;
 
 /// A model of two numbers: what it says of a size.
 pub(super) type Simple = fn(&[f64], RunKind, f64) -> f64;
@@ -30,15 +32,18 @@ pub(super) fn simple_fit(simple: Simple, points: &[MeasuredPoint], held: &[bool]
     let mut all = vec![f64::NAN; points.len()];
     for kind in [RunKind::Bandwidth, RunKind::Latency] {
         let own: Vec<usize> = (0..points.len()).filter(|index| points[*index].run.kind() == kind).collect();
-        let size = |index: usize| points[index].run.payload().get() as f64;
+        // Such a model says one thing of all points of a size.
+        let size = |index: usize| points[index].run.payload();
+        let sizes: Vec<Bytes> =
+            own.iter().map(|index| size(*index)).collect::<BTreeSet<_>>().into_iter().collect();
+        let place = |index: usize| sizes.binary_search(&size(index)).expect("every point's size is there");
         let model = |at: &[f64]| -> Option<Vec<f64>> {
-            Some(own.iter().map(|index| simple(at, kind, size(*index))).collect())
+            Some(sizes.iter().map(|size| simple(at, kind, size.get() as f64)).collect())
         };
         let targets: Vec<(usize, f64)> = own
             .iter()
-            .enumerate()
-            .filter(|(_, index)| !held[**index])
-            .map(|(place, index)| (place, points[*index].measured.ln()))
+            .filter(|index| !held[**index])
+            .map(|index| (place(*index), points[*index].measured.ln()))
             .collect();
         if targets.is_empty() {
             continue;
@@ -51,8 +56,8 @@ pub(super) fn simple_fit(simple: Simple, points: &[MeasuredPoint], held: &[bool]
             .flat_map(|rate| (8..=32).step_by(4).map(move |bytes| vec![f64::from(rate), f64::from(bytes)]));
         let found = starts.filter_map(|start| Some(search.descend(search.found(start)?, &[0, 1])));
         let Some(best) = found.min_by(|one, other| one.cost.total_cmp(&other.cost)) else { continue };
-        for (place, index) in own.iter().enumerate() {
-            all[*index] = best.predicted[place].exp();
+        for index in own {
+            all[index] = best.predicted[place(index)].exp();
         }
     }
     all

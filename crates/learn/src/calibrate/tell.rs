@@ -37,8 +37,13 @@ pub(super) struct Told {
     pub kept: Vec<KeptNumber>,
 }
 
-/// Numbers that hold back a run of one queue pair alike: its own time for a request, and that of the thread that posts.
-const OF_ONE_QUEUE_PAIR: [&str; 2] = [".queue_pair_request_time", ".post_time"];
+/// Numbers that hold back a run of one queue pair, and what would hold it back alike: its own time for a request and that of the thread
+/// that posts, what it carries and what the port does.
+const OF_ONE_QUEUE_PAIR: [(&str, &str); 3] = [
+    (".queue_pair_request_time", ".post_time"),
+    (".post_time", ".queue_pair_request_time"),
+    (".queue_pair_rate", ".port_rate"),
+];
 
 /// Whether every rate is of one queue pair.
 fn is_of_one_queue_pair(runs: &[MeasuredRun]) -> bool {
@@ -69,8 +74,12 @@ impl Parting<'_> {
 
     fn of_one_queue_pair(&self, index: usize) -> Option<Replacement> {
         let name = |index: usize| self.candidates[index].names[0].as_str();
-        let own = OF_ONE_QUEUE_PAIR.iter().find(|end| name(index).ends_with(**end))?;
-        let other = OF_ONE_QUEUE_PAIR.iter().find(|end| *end != own)?;
+        let (own, other) = OF_ONE_QUEUE_PAIR.iter().find(|(own, _)| name(index).ends_with(own))?;
+        // What carries as much as it may holds nothing back.
+        let is_open = (released(&self.candidates[index]) - self.best.at[index]).abs() <= ALONE;
+        if is_open && own.ends_with("_rate") {
+            return None;
+        }
         let mut others = self.moving.iter().copied();
         let other = others.find(|place| name(*place).ends_with(*other) && !self.free.contains(place))?;
         let mut at = self.best.at.clone();
@@ -289,6 +298,8 @@ pub(super) fn tell(
             }
         }
     }
+    // Of latencies alone no ceiling was measured: one that may be another's stays where it was, with its interval.
+    let has_rate = runs.iter().any(|run| run.kind() == RunKind::Bandwidth);
     let mut both = best.clone();
     let mut at_once: BTreeSet<usize> = BTreeSet::new();
     for (index, own) in free.iter().zip(&replacements) {
@@ -303,7 +314,7 @@ pub(super) fn tell(
             // Ceilings may hold at once, and terms of a sum do not.
             let mut beside = both.at.clone();
             beside[*by] = other.at[*by];
-            let may_hold = |beside: &Found| other.is_held || beside.cost <= best.cost + margin;
+            let may_hold = |beside: &Found| has_rate && (other.is_held || beside.cost <= best.cost + margin);
             if let Some(beside) = search.found(beside).filter(may_hold) {
                 at_once.extend([*index, *by]);
                 both = beside;

@@ -6,18 +6,42 @@ use super::rows::Row;
 use crate::describe::{Description, OddityKind};
 use crate::run::RunKind;
 use offpath_logs::TrafficDirections;
-use offpath_profile::System;
+use offpath_profile::{DraftPart, System};
+use offpath_quantity::Quantity;
 
 /// How far a figure may lie above what a link carries and still be rounding.
 pub(super) const ABOVE_LINK: f64 = 1.02;
 
-/// What a machine's files say of the links that the rows went over, and no row that was as fast could be so.
+/// What the files of a machine say and its logs prove wrong.
 pub(super) fn contradictions(
     rows: &[Row],
     system: &System,
     path: &str,
     machine: &Description,
 ) -> Vec<String> {
+    let mut found = of_links(rows, system, path, machine);
+    found.extend(of_mtu(rows, machine));
+    found
+}
+
+/// A log that states longer packets than the port of the files sends.
+fn of_mtu(rows: &[Row], machine: &Description) -> Option<String> {
+    let number = machine.numbers.iter().find(|one| (one.part, one.key) == (DraftPart::Network, "mtu"))?;
+    let Quantity::Bytes(active) = number.value else { return None };
+    let stated = |row: &&Row| row.point.conditions.mtu.is_some_and(|mtu| mtu > active);
+    let row = rows.iter().find(stated)?;
+    Some(format!(
+        "the port sends packets of {active} ({}), and {}:{} states an MTU of {}: the files and the log are not of the same machine, or \
+         not of the same day, and nothing in the files is taken as evidence",
+        number.source,
+        row.series.file,
+        row.point.line,
+        row.point.conditions.mtu.unwrap_or_default()
+    ))
+}
+
+/// What a machine's files say of the links that the rows went over, and no row that was as fast could be so.
+fn of_links(rows: &[Row], system: &System, path: &str, machine: &Description) -> Vec<String> {
     let is_host = |name: &str| {
         system.endpoint(name).is_ok_and(|(machine, own)| machine.prefix.is_empty() && own.processor.is_host)
     };

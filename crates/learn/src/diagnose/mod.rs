@@ -23,9 +23,10 @@ use offpath_logs::{LogFigure, TrafficDirections};
 use offpath_profile::System;
 use offpath_quantity::Quantity;
 use offpath_route::Router;
+use points::PrintedUnit;
 use rank::{Fit, of_plateau, of_short_latencies};
 use resolve::{assumptions, resolve};
-use rows::{Row, bound_by, chosen, halves, is_beyond, is_off, is_systematic, off_rows, scatter};
+use rows::{Row, bound_by, chosen, halves, is_beyond, is_off, is_refuted, is_systematic, off_rows, scatter};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -93,6 +94,8 @@ pub enum DiagnosisVerdict {
     Low,
     /// They are lower by less than that, all as one cause would have it.
     SlightlyLow,
+    /// They are higher by less than that, all as one cause would have it.
+    SlightlyHigh,
     /// They are higher than the model has any room for.
     High,
     /// They are lower or higher than what is expected, and not by more than what is not known of the system leaves open.
@@ -102,6 +105,11 @@ pub enum DiagnosisVerdict {
 }
 
 impl DiagnosisVerdict {
+    /// Whether they are off by less than a gap.
+    pub fn is_slight(self) -> bool {
+        matches!(self, DiagnosisVerdict::SlightlyLow | DiagnosisVerdict::SlightlyHigh)
+    }
+
     /// Its name in answers.
     pub fn name(self) -> &'static str {
         match self {
@@ -109,6 +117,7 @@ impl DiagnosisVerdict {
             DiagnosisVerdict::HeldBackAsStated => "held-back-as-stated",
             DiagnosisVerdict::Low => "low",
             DiagnosisVerdict::SlightlyLow => "slightly-low",
+            DiagnosisVerdict::SlightlyHigh => "slightly-high",
             DiagnosisVerdict::High => "high",
             DiagnosisVerdict::Inconclusive => "inconclusive",
             DiagnosisVerdict::Nothing => "nothing-comparable",
@@ -180,8 +189,14 @@ pub fn diagnose(
     leeway: impl FnOnce(&System, &[ToolRun]) -> Vec<Leeway>,
 ) -> Result<Diagnosis, ExpectError> {
     let path = &*figures.path.clone();
+    let varied = figures.varied.iter().map(|file| {
+        format!(
+            "{file}: the tool says that the processor's frequency varied, by which it measures time: each of its figures may be off by as \
+             much as that did"
+        )
+    });
+    let mut assumed: Vec<String> = varied.collect();
     let (all, mut skipped) = points::series(figures);
-    let mut assumed = Vec::new();
     let layers = all.iter().map(|series| series.conditions.link_layer.as_deref());
     let roce =
         PacketHeader::of_link_layers(layers).and_then(|header| Some((header, header.put_into(system)?)));
@@ -309,26 +324,37 @@ pub fn diagnose(
     let is_as_stated = !is_off(&of_stated, 1.0) && !is_off(&of_stated, -1.0);
     let is_stated_apart = of_reference.iter().zip(&of_stated).any(|((_, one), (_, other))| one != other);
     let leeways: Vec<Leeway> = diagnosis.points.iter().map(|point| point.leeway_as_stated).collect();
-    let is_certain = is_beyond(&of_stated, &leeways, 1.0) || is_beyond(&of_stated, &leeways, -1.0);
+    // What is not known to within the gap is no less by a part of it.
+    let is_known = diagnosis.points.iter().all(|point| point.leeway.least >= GAP);
+    let is_certain = |direction: f64| is_beyond(&of_stated, &leeways, direction);
     diagnosis.verdict = match (is_as_stated, is_low, is_high) {
         (true, _, _) if is_low || is_high || is_stated_apart && !is_systematic(&of_stated) => {
             DiagnosisVerdict::HeldBackAsStated
         }
-        (_, true, _) | (_, _, true) if !is_certain => DiagnosisVerdict::Inconclusive,
-        (_, true, _) => DiagnosisVerdict::Low,
-        (_, false, true) => DiagnosisVerdict::High,
-        (_, false, false) => DiagnosisVerdict::SlightlyLow,
+        // Rows that are certainly high are none that are low, whatever holds others back.
+        (_, true, _) if is_certain(1.0) => DiagnosisVerdict::Low,
+        (_, _, true) if is_certain(-1.0) => DiagnosisVerdict::High,
+        (_, true, _) | (_, _, true) => DiagnosisVerdict::Inconclusive,
+        (_, false, false) if is_known && diagnosis.median_share > 1.0 => DiagnosisVerdict::SlightlyHigh,
+        (_, false, false) if is_known => DiagnosisVerdict::SlightlyLow,
+        (_, false, false) => DiagnosisVerdict::Normal,
     };
+    if diagnosis.verdict == DiagnosisVerdict::Normal {
+        diagnosis.questions.extend(shape::stalled(&diagnosis));
+        return Ok(diagnosis);
+    }
     variants.extend(of_plateau(&of_reference, system, path));
     variants.extend(of_short_latencies(&of_reference, system, path));
     variants.extend(cause::half(halves.iter().map(|half| half.series)));
-    bench_of.resize_with(variants.len(), || None);
-    let fit = Fit { rows: chosen(&of_reference), all: &of_reference, system, path };
+    let rows = chosen(&of_reference);
+    variants.retain(|variant| !is_refuted(&rows, system, path, &variant.change));
+    bench_of = variants.iter().map(|_| None).collect();
+    let fit = Fit { rows, all: &of_reference, system, path };
     let left = fit.rank(&variants, &mut bench_of, machine, &mut diagnosis)?;
     // Predictions err by as much as this, too: it counts where one cause leaves nothing but the rows' own scatter.
     let scatter = scatter(&of_reference);
     let is_found = !diagnosis.groups.is_empty() && left <= MOST_LEFT * scatter;
-    if diagnosis.verdict == DiagnosisVerdict::SlightlyLow && !is_found {
+    if diagnosis.verdict.is_slight() && !is_found {
         diagnosis.verdict = DiagnosisVerdict::Normal;
         diagnosis.groups.clear();
         diagnosis.explained_together = None;
@@ -337,8 +363,9 @@ pub fn diagnose(
     }
     let stalls = shape::Stalls::of(of_reference.iter().filter_map(|(row, gap)| {
         let Some(RunLength::Iterations(count)) = row.runs.stated.length else { return None };
-        let is_bandwidth = row.series.kind == RunKind::Bandwidth;
-        let took = count as f64 / row.rate_per_s().filter(|_| is_bandwidth)?;
+        let is_told =
+            row.series.kind == RunKind::Bandwidth && !matches!(row.series.unit, PrintedUnit::Wrong(_));
+        let took = count as f64 / row.rate_per_s().filter(|_| is_told)?;
         Some((took, took / gap.exp()))
     }));
     diagnosis.questions = shape::questions(&all, &diagnosis, system, machine, stalls);

@@ -9,7 +9,7 @@ use offpath_logs::{
 };
 use offpath_quantity::Bytes;
 use offpath_route::Verb;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// Figures of logs that were taken on one path. What can be compared is kept, a row as one point; of all others their
@@ -22,6 +22,8 @@ pub struct LoggedFigures {
     /// Who measured, what it means with its unit, its key, and how many there are.
     found: Vec<(LogTool, LogMetric, &'static str, Arc<str>, u64)>,
     file: Arc<str>,
+    /// Files whose tool says that the processor's frequency varied.
+    pub(super) varied: BTreeSet<Arc<str>>,
     /// Conditions of the last rows, which repeated sweeps share.
     recent: VecDeque<Arc<LogConditions>>,
 }
@@ -35,6 +37,9 @@ struct LogRow {
     /// The figure with the most digits of those that are predicted.
     best: Option<BestFigure>,
     peak: Option<f64>,
+    /// Of a latency, in seconds.
+    mean_latency: Option<f64>,
+    longest_latency: Option<f64>,
     /// With its key, its own rounding, and whether its unit is from the message rate.
     mean: Option<(LogFigure, Arc<str>, f64, bool)>,
     /// With its own rounding.
@@ -61,6 +66,7 @@ impl LoggedFigures {
             skipped: BTreeMap::new(),
             found: Vec::new(),
             file: "".into(),
+            varied: BTreeSet::new(),
             recent: VecDeque::new(),
         }
     }
@@ -95,10 +101,22 @@ impl LoggedFigures {
         if *self.file != *file {
             self.file = file.into();
         }
+        if measurement.cautions.has(LogCaution::FrequencyVaried) && !self.varied.contains(&self.file) {
+            self.varied.insert(self.file.clone());
+        }
         let row = self.rows.entry((self.file.clone(), measurement.line)).or_default();
         let value = figure.value();
-        if metric.statistic == MetricStatistic::Peak {
-            row.peak.get_or_insert(value);
+        match (metric.subject, metric.statistic, figure) {
+            (_, MetricStatistic::Peak, _) => {
+                row.peak.get_or_insert(value);
+            }
+            (MetricSubject::Latency, MetricStatistic::Mean, LogFigure::Time(time)) => {
+                row.mean_latency.get_or_insert(time.as_seconds());
+            }
+            (MetricSubject::Latency, MetricStatistic::Max, LogFigure::Time(time)) => {
+                row.longest_latency.get_or_insert(time.as_seconds());
+            }
+            _ => {}
         }
         let is_comparable = matches!(
             (metric.subject, metric.statistic),
@@ -189,13 +207,17 @@ pub(super) enum PrintedUnit {
 }
 
 /// Units that are taken for one another, and how many times what it is a bandwidth says then.
-pub(super) const UNITS: [(&str, f64); 4] = [
+pub(super) const UNITS: [(&str, f64); 6] = [
     ("bits that are called bytes", 8.0),
     ("bytes that are called bits", 0.125),
     ("10^6 bytes that are called 2^20", MIB_PER_MB),
     ("2^20 bytes that are called 10^6", 1.0 / MIB_PER_MB),
+    ("2^20 bytes that are called 10^9 bits", MIB_PER_GBIT),
+    ("10^9 bits that are called 2^20 bytes", 1.0 / MIB_PER_GBIT),
 ];
 const MIB_PER_MB: f64 = 1.048_576;
+/// perftest prints one of these, and the other with `--report_gbits`.
+const MIB_PER_GBIT: f64 = 1e9 / 8.0 / 1_048_576.0;
 
 /// How far rounding may part bandwidth and message rate of a row that decides of its unit, as a share: units differ by
 /// 4.9% at least.
@@ -210,6 +232,19 @@ impl Series {
     /// Where it begins, which no other does.
     pub fn place(&self) -> SeriesPlace {
         (self.file.clone(), self.points.first().map_or(0, |point| point.line))
+    }
+
+    /// Messages per second of a bandwidth test, in the true unit where the printed one is another.
+    pub fn rate_per_s(&self, point: &Point) -> Option<f64> {
+        let times = if let PrintedUnit::Wrong(times) = self.unit { times } else { 1.0 };
+        match point.measured {
+            LogFigure::BitRate(rate) => {
+                let bytes = point.conditions.payload.filter(|payload| *payload > Bytes::ZERO)?;
+                Some(rate.bits_per_second() as f64 / times / 8.0 / bytes.get() as f64)
+            }
+            LogFigure::Rate(rate) => Some(rate.per_s()),
+            _ => None,
+        }
     }
 
     /// Whether it goes over several payloads.
@@ -229,6 +264,8 @@ pub(super) struct Point {
     pub conditions: Arc<LogConditions>,
     /// The highest figure of the row, where it prints one: how far apart a run's best and its mean are.
     pub peak: Option<f64>,
+    /// Of a row whose figure is the median of latencies: how many times that the mean is, and the longest in seconds.
+    pub tail: Option<(f64, Option<f64>)>,
     /// The row's mean bandwidth, with its key, where it prints one.
     bandwidth: Option<(LogFigure, Arc<str>)>,
     /// That bandwidth over size times message rate, where rounding leaves enough of both.
@@ -257,7 +294,7 @@ pub(super) fn series(figures: LoggedFigures) -> (Vec<Series>, BTreeMap<String, u
     let LoggedFigures { rows, mut skipped, .. } = figures;
     let mut found: Vec<Series> = Vec::new();
     for ((file, line), row) in rows {
-        let LogRow { best, peak, mean, rate } = row;
+        let LogRow { best, peak, mean_latency, longest_latency, mean, rate } = row;
         let Some(best) = best else {
             *skipped.entry("no figure of the row is predicted".to_string()).or_default() += 1;
             continue;
@@ -275,8 +312,11 @@ pub(super) fn series(figures: LoggedFigures) -> (Vec<Series>, BTreeMap<String, u
             is_told.then_some(times)
         });
         let peak = peak.zip(mean.as_ref()).map(|(peak, (mean, ..))| peak / mean.value());
+        let tail = mean_latency.filter(|_| !best.is_mean_latency && best.subject == MetricSubject::Latency);
+        let tail = tail.map(|mean| (mean * performance(best.figure), longest_latency));
         let point = Point {
             line,
+            tail,
             measured: best.figure,
             metric: best.key,
             conditions: best.conditions.clone(),
@@ -321,11 +361,16 @@ pub(super) fn series(figures: LoggedFigures) -> (Vec<Series>, BTreeMap<String, u
 /// Why a figure cannot be held to a model.
 fn unfit(measurement: &LogMeasurement, path: &str) -> Option<String> {
     let LogMeasurement { tool, conditions, cautions, .. } = measurement;
-    if cautions.has(LogCaution::MixedRows) {
-        return Some(NotARun::Contradictory { why: LogCaution::MixedRows.meaning() }.to_string());
+    // Of two programs at once neither has the machine for itself.
+    let doubts = [LogCaution::MixedRows, LogCaution::Interleaved];
+    if let Some(caution) = doubts.into_iter().find(|caution| cautions.has(*caution)) {
+        return Some(NotARun::Contradictory { why: caution.meaning() }.to_string());
     }
     match (tool, conditions.more.get("path")) {
-        (LogTool::Perftest, _) => ToolRun::check_range(conditions).err().map(|why| why.to_string()),
+        (LogTool::Perftest, _) => {
+            let checked = ToolRun::check_range(conditions).and_then(|()| ToolRun::check_modelled(conditions));
+            checked.err().map(|why| why.to_string())
+        }
         (LogTool::Measure, Some(LogDetail::Text(own))) if **own != *path => {
             Some(format!("it is of path {own}; `--path {own}` compares it"))
         }

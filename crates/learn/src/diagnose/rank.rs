@@ -4,7 +4,7 @@ use super::cause::{Cause, CauseChange, CauseDegree};
 use super::machine::spoken_for;
 use super::points::{self, PrintedUnit, Runs, UNITS};
 use super::rows::{MOST_DEVIATION, Row, changed, deviation, is_off, is_systematic};
-use super::{CauseGroup, Diagnosis, DiagnosisVerdict, Finding, shape};
+use super::{CauseGroup, Diagnosis, Finding, shape};
 use crate::describe::Description;
 use crate::expect::{CeilingKind, ExpectError, ToolBench};
 use crate::run::{RunKind, RunLength};
@@ -104,36 +104,43 @@ pub(super) fn of_plateau(rows: &[(&Row, f64)], system: &System, path: &str) -> V
 /// Payloads whose latency is that of a request and not of its bytes.
 const SHORT: Bytes = Bytes::new(256);
 
+/// What every pass of a PCIe link takes longer at most, in nanoseconds: a link that sleeps wakes within it.
+const MOST_OF_LINK: f64 = 100e3;
+/// What every packet takes longer on a network at most: what is farther away is no rack and no tunnel.
+const MOST_OF_NETWORK: f64 = 1e6;
+
 /// PCIe links and networks that take as much longer as the latencies of short payloads have it.
 pub(super) fn of_short_latencies(rows: &[(&Row, f64)], system: &System, path: &str) -> Vec<CauseDegree> {
     let is_short =
         |row: &&Row| row.runs.reference.kind == RunKind::Latency && row.runs.reference.payload <= SHORT;
     let short: Vec<&Row> = rows.iter().map(|(row, _)| *row).filter(is_short).collect();
-    // Less than `least` is no other node, and no other switch.
-    let of = |cause: Cause, change: fn(Time) -> CauseChange, least: f64, words: &str| {
-        let probe = Time::from_ns(1000);
-        let latencies = |changes: &[&CauseChange]| -> Option<Vec<f64>> {
-            let bench = changed(system, path, changes)?;
-            let each = short.iter().map(|row| Some(bench.expect(&row.runs.reference).ok()?.latency.as_ns()));
-            each.collect()
+    // Less than the least is no other node, and no other switch; more than the most is no delay of every packet, but a wait.
+    let of =
+        |cause: Cause, change: fn(Time) -> CauseChange, span: std::ops::RangeInclusive<f64>, words: &str| {
+            let probe = Time::from_ns(1000);
+            let latencies = |changes: &[&CauseChange]| -> Option<Vec<f64>> {
+                let bench = changed(system, path, changes)?;
+                let each =
+                    short.iter().map(|row| Some(bench.expect(&row.runs.reference).ok()?.latency.as_ns()));
+                each.collect()
+            };
+            let (without, with) = (latencies(&[])?, latencies(&[&change(probe)])?);
+            let mut more: Vec<f64> = short
+                .iter()
+                .zip(without.iter().zip(&with))
+                .filter_map(|(row, (without, with))| {
+                    let LogFigure::Time(measured) = row.point.measured else { return None };
+                    let times = (with - without) / probe.as_ns();
+                    (times > 0.0).then(|| (measured.as_ns() - without) / times)
+                })
+                .collect();
+            more.sort_by(f64::total_cmp);
+            let more = more.get(more.len() / 2).filter(|more| span.contains(*more))?;
+            let more = Time::from_ns(more.round() as u64);
+            Some(CauseDegree { cause, degree: format!("{more} more {words}"), change: change(more) })
         };
-        let (without, with) = (latencies(&[])?, latencies(&[&change(probe)])?);
-        let mut more: Vec<f64> = short
-            .iter()
-            .zip(without.iter().zip(&with))
-            .filter_map(|(row, (without, with))| {
-                let LogFigure::Time(measured) = row.point.measured else { return None };
-                let times = (with - without) / probe.as_ns();
-                (times > 0.0).then(|| (measured.as_ns() - without) / times)
-            })
-            .collect();
-        more.sort_by(f64::total_cmp);
-        let more = more.get(more.len() / 2).filter(|more| **more >= least)?;
-        let more = Time::from_ns(more.round() as u64);
-        Some(CauseDegree { cause, degree: format!("{more} more {words}"), change: change(more) })
-    };
-    let links = of(Cause::PcieLatency, CauseChange::LinkDelay, 100.0, "for each pass");
-    let network = of(Cause::NetworkLatency, CauseChange::NetworkDelay, 250.0, "each way");
+    let links = of(Cause::PcieLatency, CauseChange::LinkDelay, 100.0..=MOST_OF_LINK, "for each pass");
+    let network = of(Cause::NetworkLatency, CauseChange::NetworkDelay, 250.0..=MOST_OF_NETWORK, "each way");
     [links, network].into_iter().flatten().collect()
 }
 
@@ -279,8 +286,7 @@ impl Fit<'_, '_> {
         }
         let share = |error: f64| (1.0 - error / error_without).clamp(0.0, 1.0);
         // Of a small gap most is scatter, which nothing explains.
-        let least_share =
-            if diagnosis.verdict == DiagnosisVerdict::SlightlyLow { LEAST_SMALL_SHARE } else { LEAST_SHARE };
+        let least_share = if diagnosis.verdict.is_slight() { LEAST_SMALL_SHARE } else { LEAST_SHARE };
         let mut ranked: Vec<Candidate> =
             best.into_values().filter(|one| share(one.error) >= least_share).collect();
         // What the log itself states is no guess, nor is a half that leaves as little: another cause has to explain clearly more to go

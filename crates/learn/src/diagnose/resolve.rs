@@ -18,12 +18,9 @@ pub(super) fn resolve(
     path: &str,
 ) -> Option<(&'static ToolProgram, Vec<Option<Runs>>)> {
     let candidates = points::programs(series);
+    let is_sweep = series.is_sweep();
     let of = |program: &ToolProgram| -> Vec<Option<Runs>> {
-        series
-            .points
-            .iter()
-            .map(|point| points::runs(program, point, series.is_sweep(), system.network.mtu))
-            .collect()
+        series.points.iter().map(|point| points::runs(program, point, is_sweep, system.network.mtu)).collect()
     };
     if let [program] = candidates[..] {
         return Some((program, of(program)));
@@ -89,6 +86,12 @@ pub(super) fn assumptions(series: &Series, program: &ToolProgram) -> Vec<String>
             "{file}: no head says the program; the rows are nearest to {}; the command that ran, on a line above them, \
              decides it",
             program.name
+        ));
+    }
+    let device = conditions.device.as_deref().unwrap_or_default();
+    if ["rxe", "siw"].iter().any(|name| device.starts_with(name)) {
+        found.push(format!(
+            "{file}: `{device}` is by its name a device in software, whose costs are a processor's: no profile of a card is its"
         ));
     }
     let is_bandwidth = program.kind == RunKind::Bandwidth;

@@ -52,13 +52,7 @@ pub(super) struct Row<'s> {
 impl Row<'_> {
     /// Messages per second of a bandwidth test.
     pub fn rate_per_s(&self) -> Option<f64> {
-        match self.point.measured {
-            LogFigure::Rate(rate) => Some(rate.per_s()),
-            LogFigure::BitRate(rate) => {
-                Some(rate.bits_per_second() as f64 / 8.0 / self.runs.reference.payload.get() as f64)
-            }
-            _ => None,
-        }
+        self.series.rate_per_s(self.point)
     }
 
     /// What a row's log states is so: a cause that would have it otherwise has it as stated.
@@ -121,6 +115,33 @@ impl Row<'_> {
             _ => return None,
         })
     }
+}
+
+/// Whether a change of the system makes rows impossible that were measured: what a log states is lifted where the gap is explained,
+/// and as the runs are stated, a quarter of them were faster than the model has them with the change, by more than the gap and than
+/// without it.
+pub(super) fn is_refuted(rows: &[(&Row, f64)], system: &System, path: &str, change: &CauseChange) -> bool {
+    // A figure in another unit than it says is no measured rate, nor is one that may be and lies as far above the model as a unit would have it.
+    let tells = |(row, _): &&(&Row, f64)| !matches!(row.series.unit, PrintedUnit::Wrong(_));
+    const LEAST_UNIT: f64 = 4.0;
+    let rows: Vec<&Row> = rows.iter().filter(tells).map(|(row, _)| *row).collect();
+    if !change.is_of_system() || rows.iter().all(|row| row.runs.stated == row.runs.reference) {
+        return false;
+    }
+    let (Some(without), Some(with)) = (changed(system, path, &[]), changed(system, path, &[change])) else {
+        return false;
+    };
+    let faster = |row: &Row, bench: &ToolBench| -> Option<f64> {
+        let expected = bench.expect(&row.runs.stated).ok()?;
+        Some((row.point.performance() / points::performance(row.figure(&expected)?)).ln())
+    };
+    let is_faster = |row: &Row| -> Option<bool> {
+        let (before, after) = (faster(row, &without)?, faster(row, &with)?);
+        let is_unit = row.series.unit == PrintedUnit::Unknown && before > LEAST_UNIT.ln();
+        Some(after > gap() && after > before + gap() && !is_unit)
+    };
+    let refuted = rows.iter().filter(|row| is_faster(row) == Some(true)).count();
+    refuted > 0 && refuted * 4 >= rows.len()
 }
 
 /// A system with changes; nothing where they do not fit it.

@@ -1,11 +1,11 @@
 //! What rows look like by themselves, whatever a model expects of them, and what the model has no number for.
 
-use super::points::{PrintedUnit, Series, performance};
+use super::points::{Point, PrintedUnit, Series, performance};
 use super::rows::Row;
-use super::{Cause, Diagnosis, DiagnosisVerdict};
+use super::{Cause, Diagnosis, DiagnosisVerdict, GAP};
 use crate::describe::{Description, OddityKind};
 use crate::run::RunKind;
-use offpath_logs::{LogFigure, LogOperation, TrafficDirections};
+use offpath_logs::{LogOperation, TrafficDirections};
 use offpath_profile::System;
 use std::sync::Arc;
 
@@ -16,7 +16,8 @@ pub struct RowShape {
     pub file: Arc<str>,
     /// The lines that it reaches over.
     pub lines: (u64, u64),
-    /// Its name: `constant-operations`, `constant-packets`, `cliff`, `step`, `above-line-rate`, `uneven`, `burst`, `exactly-half`.
+    /// Its name: `constant-operations`, `constant-packets`, `cliff`, `step`, `above-line-rate`, `uneven`, `burst`,
+    /// `tail`, `stall`, `exactly-half`.
     pub name: &'static str,
     /// What it is and what it says, in a sentence.
     pub what: String,
@@ -47,14 +48,9 @@ struct Rate {
 }
 
 fn rates(series: &Series) -> Vec<Rate> {
-    let rate = |point: &super::points::Point| {
+    let rate = |point: &Point| {
         let bytes = point.conditions.payload?.get() as f64;
-        let per_s = match point.measured {
-            LogFigure::BitRate(rate) if bytes > 0.0 => rate.bits_per_second() as f64 / 8.0 / bytes,
-            LogFigure::Rate(rate) => rate.per_s(),
-            _ => return None,
-        };
-        Some(Rate { line: point.line, bytes, per_s, peak: point.peak })
+        Some(Rate { line: point.line, bytes, per_s: series.rate_per_s(point)?, peak: point.peak })
     };
     series.points.iter().filter_map(rate).collect()
 }
@@ -67,15 +63,30 @@ fn scatter(values: &[f64]) -> f64 {
     square.sqrt()
 }
 
-/// The longest run of rows from one of a few first ones on whose values scatter by at most 4%.
+/// The longest run of rows whose values scatter by at most 4%.
 fn constant(values: &[f64]) -> Option<(usize, usize)> {
+    const MOST_SCATTER: f64 = 0.04;
     let mut best: Option<(usize, usize)> = None;
     for first in 0..values.len() {
-        let mut last = first;
-        while last + 1 < values.len() && scatter(&values[first..=last + 1]) < 0.04 {
-            last += 1;
+        let longest = best.map_or(0, |(from, to)| to - from);
+        // What begins here is no longer even where it goes on to the end.
+        if best.is_some() && values.len() - 1 - first <= longest {
+            break;
         }
-        if best.is_none_or(|(from, to)| last - first > to - from) {
+        // Sums of what is counted from the first value on, so that each row is looked at once.
+        let (mut last, mut sum, mut square) = (first, 0.0, 0.0);
+        for (place, value) in values.iter().enumerate().skip(first + 1) {
+            let off = value / values[first] - 1.0;
+            (sum, square) = (sum + off, square + off * off);
+            let count = (place - first + 1) as f64;
+            let mean = sum / count;
+            let variance = (square / count - mean * mean).max(0.0);
+            if variance.sqrt() >= MOST_SCATTER * (1.0 + mean) {
+                break;
+            }
+            last = place;
+        }
+        if best.is_none() || last - first > longest {
             best = Some((first, last));
         }
     }
@@ -102,6 +113,29 @@ pub(super) fn shapes(all: &[Series], system: &System) -> Vec<RowShape> {
                     add("step", (pair[0].0, pair[1].0), what);
                 }
             }
+            let is_timer = |(.., longest): &(u64, f64, Option<f64>)| {
+                longest.is_some_and(|longest| longest >= TIMER.start)
+            };
+            let tails: Vec<(u64, f64, Option<f64>)> = series
+                .points
+                .iter()
+                .filter_map(|point| point.tail.map(|(times, longest)| (point.line, times, longest)))
+                .filter(|one| one.1 > OVER_MEDIAN || is_timer(one))
+                .collect();
+            if let Some((line, times, longest)) =
+                tails.iter().max_by(|one, other| one.1.total_cmp(&other.1)).copied()
+            {
+                let name = if tails.iter().any(is_timer) { STALL } else { TAIL };
+                let longest =
+                    longest.map(|longest| format!(", and the longest took {:.3} ms", longest * 1e3));
+                let what = format!(
+                    "in {} some operations waited for something, of which a median, and with it the verdict, says nothing: in line {line} the \
+                     mean is {times:.2} times the median{}",
+                    in_rows(tails.len()),
+                    longest.unwrap_or_default()
+                );
+                add(name, (tails[0].0, tails[tails.len() - 1].0), what);
+            }
             continue;
         }
         let rates = rates(series);
@@ -112,9 +146,14 @@ pub(super) fn shapes(all: &[Series], system: &System) -> Vec<RowShape> {
             continue;
         }
         let per_s: Vec<f64> = rates.iter().map(|rate| rate.per_s).collect();
-        if let Some((first, last)) = constant(&per_s) {
+        let (least, most) = rates.iter().fold((f64::INFINITY, 0.0f64), |(least, most), rate| {
+            (least.min(rate.bytes), most.max(rate.bytes))
+        });
+        let is_wide = |least: f64, most: f64| most >= 8.0 * least;
+        let even = is_wide(least, most).then(|| constant(&per_s)).flatten();
+        if let Some((first, last)) = even {
             let (from, to) = (&rates[first], &rates[last]);
-            if to.bytes >= from.bytes * 8.0 {
+            if is_wide(from.bytes, to.bytes) {
                 let mean = per_s[first..=last].iter().sum::<f64>() / (last - first + 1) as f64;
                 let mut what = format!(
                     "{:.3} M operations per second from {} to {} B, whatever the size: each operation takes {:.0} ns of something",
@@ -151,11 +190,14 @@ pub(super) fn shapes(all: &[Series], system: &System) -> Vec<RowShape> {
             );
             add("constant-packets", (several[0].line, several[several.len() - 1].line), what);
         }
-        for pair in rates.windows(2) {
-            let bandwidth = |rate: &Rate| rate.per_s * rate.bytes;
-            if pair[1].bytes > pair[0].bytes && bandwidth(&pair[1]) < 0.7 * bandwidth(&pair[0]) {
+        let bandwidth = |rate: &Rate| rate.per_s * rate.bytes;
+        for (place, pair) in rates.windows(2).enumerate() {
+            let falls = |rate: &Rate| bandwidth(rate) < 0.7 * bandwidth(&pair[0]);
+            if pair[1].bytes > pair[0].bytes && falls(&pair[1]) {
+                let is_alone = rates.get(place + 2).is_some_and(|next| !falls(next));
+                let where_to = if is_alone { "at this size alone" } else { "from there on" };
                 let what = format!(
-                    "bandwidth falls to {:.0}% from {} to {} B: something does not fit from there on",
+                    "bandwidth falls to {:.0}% from {} to {} B: something does not fit {where_to}",
                     bandwidth(&pair[1]) / bandwidth(&pair[0]) * 100.0,
                     pair[0].bytes,
                     pair[1].bytes
@@ -179,6 +221,17 @@ pub(super) fn shapes(all: &[Series], system: &System) -> Vec<RowShape> {
 /// The shape of a run that stalled for a part of its time.
 pub(super) const BURST: &str = "burst";
 
+/// The shape of latencies of which a few are much longer than the others.
+const TAIL: &str = "tail";
+/// The same where one of them took as long as a timer of the transport, which no interrupt does.
+const STALL: &str = "stall";
+/// A healthy run's mean lies within a tenth of its median.
+const OVER_MEDIAN: f64 = 1.5;
+
+fn in_rows(count: usize) -> String {
+    if count == 1 { "1 row".to_string() } else { format!("{count} rows") }
+}
+
 /// Rows of a series whose best stretch is over twice their mean: what bounds the run let go in between.
 pub(super) fn bursts(kept: &[(&Row, f64, f64)]) -> Vec<RowShape> {
     const OVER: f64 = 2.0;
@@ -194,7 +247,7 @@ pub(super) fn bursts(kept: &[(&Row, f64, f64)]) -> Vec<RowShape> {
         else {
             continue;
         };
-        let rows = if series.len() == 1 { "1 row".to_string() } else { format!("{} rows", series.len()) };
+        let rows = in_rows(series.len());
         found.push(RowShape {
             file: place.0,
             lines: (series[0].1, series[series.len() - 1].1),
@@ -222,10 +275,20 @@ pub(super) fn spoken_for(cause: Cause, diagnosis: &Diagnosis) -> Option<String> 
     Some(format!("{}:{first}-{last}: the run stalled for a part of its time, as {what} have it", shape.file))
 }
 
-/// What stalls a run for a part of its time, asked where one was.
-pub(super) fn stalled(diagnosis: &Diagnosis) -> Option<Question> {
-    let shape = diagnosis.shapes.iter().find(|shape| shape.name == BURST)?;
-    Some(Question {
+/// What stalls a run for a part of its time, or some of its operations, asked where that was.
+pub(super) fn stalled(diagnosis: &Diagnosis) -> Vec<Question> {
+    let of = |name: &str| diagnosis.shapes.iter().find(|shape| shape.name == name);
+    let waited = of(STALL).or(of(TAIL)).map(|shape| Question {
+        what: format!(
+            "what did some operations wait for ({}:{}-{})? A receiver that is not ready (up to 655 ms a refusal), a packet that was lost \
+             and sent again, a core that slept or had other work",
+            shape.file, shape.lines.0, shape.lines.1
+        ),
+        command: "hw_counters `rnr_nak_retry_err`, `out_of_sequence` and `local_ack_timeout_err`, twice: the difference; the same run \
+                  with `-U` for each sample, pinned by `taskset`"
+            .to_string(),
+    });
+    let burst = of(BURST).map(|shape| Question {
         what: format!(
             "what stalled the run for a part of its time ({}:{}-{})? Pause frames, a core or memory of another node, a frequency that \
              changes, power saving of processor or link",
@@ -234,7 +297,8 @@ pub(super) fn stalled(diagnosis: &Diagnosis) -> Option<Question> {
         command: "`ethtool -S DEV` twice: the difference of `rx_prio*_pause`; the same run by `numactl` on the card's node, with \
                   `cpupower frequency-set -g performance` and `cpupower idle-set -D 0`"
             .to_string(),
-    })
+    });
+    waited.into_iter().chain(burst).collect()
 }
 
 fn over_line_rate(
@@ -306,11 +370,18 @@ pub(super) fn questions(
         found.push(Question { what: what.to_string(), command: command.to_string() });
     };
     let has_shape = |name: &str| diagnosis.shapes.iter().any(|shape| shape.name == name);
+    let each = |series: &Series| -> Vec<(f64, f64)> {
+        match series.kind {
+            RunKind::Bandwidth => rates(series).iter().map(|rate| (1.0 / rate.per_s, rate.bytes)).collect(),
+            RunKind::Latency => {
+                let bytes = |point: &Point| point.conditions.payload.map_or(0.0, |size| size.get() as f64);
+                series.points.iter().map(|point| (1.0 / point.performance(), bytes(point))).collect()
+            }
+        }
+    };
     let slowest = all
         .iter()
-        .filter(|series| series.kind == RunKind::Bandwidth)
-        .flat_map(rates)
-        .map(|rate| (1.0 / rate.per_s, rate.bytes))
+        .flat_map(each)
         .fold(0.0f64, |most, (each, bytes)| if bytes <= 65536.0 { most.max(each) } else { most });
     let has_send = all.iter().any(|series| {
         matches!(series.conditions.operation, Some(LogOperation::Send | LogOperation::SendImmediate) | None)
@@ -348,6 +419,22 @@ pub(super) fn questions(
             "the same run by `time`; `lscpu` for `constant_tsc`; perftest's `Conflicting CPU frequency values`, and its `-F`",
         );
     }
+    if explained < 0.8 && diagnosis.median_share > 1.0 / GAP {
+        ask(
+            &format!(
+                "is it another card than `{}`, or another host? The rows are faster than this profile has any of its parts",
+                system.device
+            ),
+            "`lspci` and `ibv_devinfo` for the card, `offpath device list` for the profiles; `offpath calibrate` with the nearest as its \
+             `--base` learns yours",
+        );
+        if all.iter().any(|series| series.kind == RunKind::Bandwidth) {
+            ask(
+                "are both directions summed, or several processes? A log without its head does not say so",
+                "the command that ran: `-b` and `-q`; `ethtool -S` of each port twice: the bytes each way",
+            );
+        }
+    }
     if explained < 0.8 && diagnosis.verdict == DiagnosisVerdict::Low {
         ask(
             "do pause frames or congestion marks hold the sender back?",
@@ -383,4 +470,44 @@ pub(super) fn questions(
         ask(&format!("{} ({}): does that matter here?", oddity.what, oddity.at), &oddity.next_step);
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What it finds with sums is what looking at each stretch by itself finds, and rows in thousands take no longer than once each.
+    #[test]
+    fn an_even_stretch_is_the_longest_one() {
+        let spread = |values: &[f64]| {
+            let mean = values.iter().sum::<f64>() / values.len() as f64;
+            let square = values.iter().map(|value| (value / mean - 1.0).powi(2)).sum::<f64>();
+            (square / values.len() as f64).sqrt()
+        };
+        let plain = |values: &[f64]| {
+            let mut best: Option<(usize, usize)> = None;
+            for first in 0..values.len() {
+                let mut last = first;
+                while last + 1 < values.len() && spread(&values[first..=last + 1]) < 0.04 {
+                    last += 1;
+                }
+                if best.is_none_or(|(from, to)| last - first > to - from) {
+                    best = Some((first, last));
+                }
+            }
+            best.filter(|(first, last)| last - first >= 3)
+        };
+        let mut state = 1u64;
+        let mut draw = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as f64 / (1u64 << 31) as f64
+        };
+        for count in 0..200 {
+            let values: Vec<f64> = (0..count % 30)
+                .map(|_| 3.6e6 * (1.0 + 0.12 * draw()) * (1.0 + (draw() * 1.2).floor()))
+                .collect();
+            assert_eq!(constant(&values), plain(&values), "{values:?}");
+        }
+        assert_eq!(constant(&vec![3.6e6; 100_000]), Some((0, 99_999)));
+    }
 }

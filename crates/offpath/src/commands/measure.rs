@@ -155,13 +155,16 @@ fn request(options: &Options, context: &Context, place: MeasurePlace) -> Measure
 }
 
 fn suggested(design: &Path, options: &Options, context: &Context) -> Result<ExitCode, Failure> {
-    let device = match &options.on {
-        On::Twin(device) => Some(device.clone()),
-        On::Local | On::Verbs(_) => None,
+    let On::Twin(device) = &options.on else {
+        return Err(Failure::input(
+            "`--suggest` plans on a card's profile, and this backend names none",
+            "name the twin of the card, as in `offpath measure twin:mycard.toml --suggest DESIGN`; the runs that it names are \
+             then made on the card",
+        ));
     };
     let request = SuggestRequest {
         design: design.to_path_buf(),
-        device,
+        device: Some(device.clone()),
         paths: options.path.clone(),
         choice: options.choice(),
         seed: options.seed,

@@ -137,8 +137,13 @@ impl FromArgMatches for OtherToolOptions {
     fn from_arg_matches(matches: &ArgMatches) -> Result<OtherToolOptions, clap::Error> {
         let is_given =
             |name: &str| matches.value_source(&id(name)) == Some(clap::parser::ValueSource::CommandLine);
+        // What is predicted may be asked for by its name.
+        let mut connections = matches.get_many::<String>(&id("connection")).into_iter().flatten();
+        let is_over_rc = connections.all(|value| value == "RC");
         Ok(OtherToolOptions {
-            given: OTHERS.iter().position(|(name, .., refused)| refused.is_some() && is_given(name)),
+            given: OTHERS.iter().position(|(name, .., refused)| {
+                refused.is_some() && is_given(name) && !(is_over_rc && *name == "connection")
+            }),
         })
     }
 
