@@ -1081,7 +1081,7 @@ fn a_mean_far_above_its_median_is_told() {
     };
     let asks = |found: &Diagnosis| found.questions.iter().any(|one| one.what.contains("operations wait for"));
     let waited = of(600.0, 655_360.05);
-    let shape = waited.shapes.iter().find(|shape| shape.name == "stall").expect("it is told");
+    let shape = waited.shapes.iter().find(|shape| shape.name == "timer-wait").expect("it is told");
     assert!(shape.what.contains("600.") && shape.what.contains("655.360 ms"), "{}", shape.what);
     // What an interrupt takes is no timer of the transport.
     let interrupted = of(1.7, 1_300.0);

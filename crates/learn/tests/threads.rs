@@ -10,10 +10,10 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 
-/// What was measured when the second half was looked at first: threads, those whose answer is first, those whose answer is among
+/// What was measured when the threads were looked at first: how many, those whose answer is first, those whose answer is among
 /// the first three. Misses are the rest.
-const SEEN: Score = Score { threads: 7, first: 2, first_three: 2 };
-const UNSEEN: Score = Score { threads: 9, first: 4, first_three: 4 };
+const SEEN: Score = Score { threads: 19, first: 8, first_three: 11 };
+const UNSEEN: Score = Score { threads: 14, first: 5, first_three: 5 };
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Score {

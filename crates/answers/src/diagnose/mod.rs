@@ -498,7 +498,7 @@ impl DiagnoseAnswer {
     /// stalled, and of every log something was compared and no run failed; without a share, whether any row could be compared.
     pub fn is_met(&self) -> bool {
         let is_impossible =
-            self.shapes.iter().any(|shape| ["above-line-rate", "stall"].contains(&shape.name));
+            self.shapes.iter().any(|shape| ["above-line-rate", "timer-wait"].contains(&shape.name));
         match self.reaching_rows {
             Some(reaching) => {
                 let all = !self.points.is_empty() && reaching == self.points.len() as u64;
@@ -512,7 +512,7 @@ impl DiagnoseAnswer {
 impl DiagnoseAnswer {
     /// Whether a latency's mean lies far above its median, which is what is compared.
     fn has_tail(&self) -> bool {
-        self.shapes.iter().any(|shape| ["tail", "stall"].contains(&shape.name))
+        self.shapes.iter().any(|shape| ["tail", "timer-wait"].contains(&shape.name))
     }
 }
 

@@ -17,7 +17,7 @@ pub struct RowShape {
     /// The lines that it reaches over.
     pub lines: (u64, u64),
     /// Its name: `constant-operations`, `constant-packets`, `cliff`, `step`, `above-line-rate`, `uneven`, `burst`,
-    /// `tail`, `stall`, `exactly-half`.
+    /// `tail`, `timer-wait`, `exactly-half`.
     pub name: &'static str,
     /// What it is and what it says, in a sentence.
     pub what: String,
@@ -125,7 +125,7 @@ pub(super) fn shapes(all: &[Series], system: &System) -> Vec<RowShape> {
             if let Some((line, times, longest)) =
                 tails.iter().max_by(|one, other| one.1.total_cmp(&other.1)).copied()
             {
-                let name = if tails.iter().any(is_timer) { STALL } else { TAIL };
+                let name = if tails.iter().any(is_timer) { TIMER_WAIT } else { TAIL };
                 let longest =
                     longest.map(|longest| format!(", and the longest took {:.3} ms", longest * 1e3));
                 let what = format!(
@@ -224,7 +224,7 @@ pub(super) const BURST: &str = "burst";
 /// The shape of latencies of which a few are much longer than the others.
 const TAIL: &str = "tail";
 /// The same where one of them took as long as a timer of the transport, which no interrupt does.
-const STALL: &str = "stall";
+const TIMER_WAIT: &str = "timer-wait";
 /// A healthy run's mean lies within a tenth of its median.
 const OVER_MEDIAN: f64 = 1.5;
 
@@ -278,10 +278,10 @@ pub(super) fn spoken_for(cause: Cause, diagnosis: &Diagnosis) -> Option<String> 
 /// What stalls a run for a part of its time, or some of its operations, asked where that was.
 pub(super) fn stalled(diagnosis: &Diagnosis) -> Vec<Question> {
     let of = |name: &str| diagnosis.shapes.iter().find(|shape| shape.name == name);
-    let waited = of(STALL).or(of(TAIL)).map(|shape| Question {
+    let waited = of(TIMER_WAIT).or(of(TAIL)).map(|shape| Question {
         what: format!(
             "what did some operations wait for ({}:{}-{})? A receiver that is not ready (up to 655 ms a refusal), a packet that was lost \
-             and sent again, a core that slept or had other work",
+             and retransmitted, a core that slept or had other work",
             shape.file, shape.lines.0, shape.lines.1
         ),
         command: "hw_counters `rnr_nak_retry_err`, `out_of_sequence` and `local_ack_timeout_err`, twice: the difference; the same run \
