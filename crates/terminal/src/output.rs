@@ -592,6 +592,12 @@ pub fn place(station: &str, role: &str, machine: u32, machines: u64) -> String {
     format!("{role} {machine} of {machines}: {part}")
 }
 
+/// So many of something, as in `1 row` and `2 rows`; a name between backquotes stays as it is.
+pub fn counted(count: u64, what: &str) -> String {
+    let end = if count == 1 || what.ends_with('`') { "" } else { "s" };
+    format!("{count} {what}{end}")
+}
+
 /// A change in percent, with its sign; what rounds to 0 has none.
 pub fn signed(percent: f64, decimals: usize) -> String {
     let text = fixed(percent, decimals);

@@ -526,21 +526,6 @@ fn is_nearer(own: ErrorSummary, roofline: ErrorSummary) -> bool {
     own.points > 0 && (nearer(own.median, roofline.median) || nearer(own.p90, roofline.p90))
 }
 
-#[cfg(test)]
-#[test]
-fn a_roofline_is_nearer_by_either_figure() {
-    let of = |median: f64, p90: f64| ErrorSummary { points: 10, median, p90, greatest: 0.2 };
-    for (own, roofline, nearer) in [
-        (of(0.007, 0.079), of(0.010, 0.032), true),
-        (of(0.050, 0.060), of(0.020, 0.059), true),
-        (of(0.006, 0.050), of(0.014, 0.051), false),
-        (of(0.015, 0.019), of(0.001, 0.002), false),
-    ] {
-        assert_eq!(is_nearer(own, roofline), nearer, "{own:?} {roofline:?}");
-    }
-    assert!(!is_nearer(ErrorSummary::default(), of(0.0, 0.0)));
-}
-
 /// The payload of which the latencies of card and base are laid beside each other.
 const SHORT: Bytes = Bytes::new(8);
 /// How far they may lie apart without a word.
@@ -700,5 +685,24 @@ impl KeptNumberAnswer {
             high: one.replacing.map(|(_, high)| high.to_string()),
             run: one.run.clone(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_roofline_is_nearer_by_either_figure() {
+        let of = |median: f64, p90: f64| ErrorSummary { points: 10, median, p90, greatest: 0.2 };
+        for (own, roofline, nearer) in [
+            (of(0.007, 0.079), of(0.010, 0.032), true),
+            (of(0.050, 0.060), of(0.020, 0.059), true),
+            (of(0.006, 0.050), of(0.014, 0.051), false),
+            (of(0.015, 0.019), of(0.001, 0.002), false),
+        ] {
+            assert_eq!(is_nearer(own, roofline), nearer, "{own:?} {roofline:?}");
+        }
+        assert!(!is_nearer(ErrorSummary::default(), of(0.0, 0.0)));
     }
 }

@@ -2,16 +2,10 @@
 
 use super::{CalibrateAnswer, CalibratedPointAnswer, DirectionsAnswer, ErrorAnswer, MovedLatencyAnswer};
 use offpath_profile::Provenance;
-use offpath_terminal::output::{Screen, TableCell, signed};
+use offpath_terminal::output::{Screen, TableCell, counted, signed};
 
 fn percent(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_string(), |value| format!("{:.1}%", 100.0 * value))
-}
-
-/// So many of something.
-fn counted(count: usize, what: &str) -> String {
-    let end = if count == 1 { "" } else { "s" };
-    format!("{count} {what}{end}")
 }
 
 /// A loss that a diagnosis does not see is worth a word from here on.
@@ -26,15 +20,15 @@ impl CalibrateAnswer {
         let points: usize = self.logs.iter().map(|log| log.points).sum();
         let mut text = format!(
             "{} of {}, {}, begun from {}\nheld out: {}\n",
-            counted(points, "point"),
-            counted(self.logs.len(), "log"),
+            counted(points as u64, "point"),
+            counted(self.logs.len() as u64, "log"),
             self.path,
             self.system.line(),
             self.held_out.join("; "),
         );
         text.extend(self.unlike_ends.iter().map(|said| format!("{said}\n")));
         for one in &self.left_aside {
-            let rows = counted(one.rows as usize, "row");
+            let rows = counted(one.rows, "row");
             text += &format!("left aside: {}:{}, {rows}: {}\n", one.file, one.line, one.why);
         }
         for one in &self.incomplete {

@@ -3,7 +3,7 @@
 use super::{CauseGroupAnswer, DiagnoseAnswer, DiagnosedPointAnswer};
 use offpath_learn::diagnose::GAP;
 use offpath_quantity::figures::short;
-use offpath_terminal::output::{Screen, TableCell};
+use offpath_terminal::output::{Screen, TableCell, counted};
 use std::collections::BTreeMap;
 
 /// Rows of a table that a screen shows.
@@ -31,12 +31,6 @@ fn odd_rows(shares: &[f64], is_low: bool) -> String {
         text += &format!(" The median of all is at {}.", median(shares.to_vec()));
     }
     text + "\n"
-}
-
-/// So many of something.
-fn counted(count: u64, what: &str) -> String {
-    let end = if count == 1 || what.ends_with('`') { "" } else { "s" };
-    format!("{count} {what}{end}")
 }
 
 impl DiagnoseAnswer {
