@@ -3,7 +3,7 @@
 use crate::SCHEMA_VERSION;
 use offpath_profile::{Library, System};
 use offpath_quantity::{Bytes, Time};
-use offpath_route::{Carrier, PathOperation, Posting, Router, StationId, StationKind, Verb};
+use offpath_route::{Carrier, PathOperation, Posting, Router, StationId, Verb};
 use offpath_terminal::failure::{Failure, no_doorbell, unknown_path};
 use offpath_terminal::options::{SystemOptions, posting_name};
 use offpath_terminal::output::{Screen, TableCell, percent, place, round, short};
@@ -484,18 +484,15 @@ fn observe(job: &Job) -> Result<SweepRow, Failure> {
         }
         None => row.throughput_unknown_because = Some(TOO_WIDE.to_string()),
     }
-    // A pool counts requests, not server time.
-    let is_pool = |station| matches!(router.kind(station), StationKind::Pool { .. });
     let name = |station: StationId| router.stations()[station.index()].name.clone();
     let binding = observed.usage.iter().find(|usage| name(usage.station) == row.binding_station);
-    row.binding_station_utilization = match binding.filter(|usage| !is_pool(usage.station)) {
+    row.binding_station_utilization = match binding {
         Some(usage) => round(usage.fullest().map_or(0.0, |(_, share)| share)),
         None => round(mreq_per_s / row.capacity_mreq_per_s),
     };
     let fullest = observed
         .usage
         .iter()
-        .filter(|usage| !is_pool(usage.station))
         .filter_map(|usage| usage.fullest().map(|(machine, share)| (usage.station, machine, share)))
         .reduce(|fullest, one| if one.2 > fullest.2 { one } else { fullest });
     if let Some((station, machine, share)) = fullest.filter(|(_, _, share)| *share > 0.0) {

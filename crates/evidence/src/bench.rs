@@ -103,6 +103,7 @@ pub(crate) struct LoopKey {
     flows: Vec<(String, String, u32)>,
     payload: String,
     range: Option<String>,
+    arrived: Option<String>,
     batch: Option<u32>,
 }
 
@@ -210,6 +211,7 @@ impl Bench {
             flows,
             payload: place.payload.clone().ok_or_else(|| lacks("payload"))?,
             range: place.range.clone(),
+            arrived: place.arrived.clone(),
             batch: place.batch,
         };
         self.loops.carried(key, run)
@@ -431,7 +433,7 @@ impl Bench {
         if let Some(payload) = &place.payload {
             variables.insert("n".to_string(), payload.parse::<Bytes>().map_err(refused)?.get() as f64);
         }
-        for (name, number) in [("range", &place.range)] {
+        for (name, number) in [("range", &place.range), ("arrived", &place.arrived)] {
             if let Some(text) = number {
                 variables.insert(name.to_string(), text.parse::<Bytes>().map_err(refused)?.get() as f64);
             }
@@ -587,7 +589,7 @@ fn place_of(points: &[SweepPoint], index: usize) -> SweepPoint {
         let place = "nowhere in the sweep".to_string();
         return SweepPoint { place, variables: BTreeMap::new(), value: f64::MAX, binding: None };
     };
-    let at = ["range", "batch", "n"].iter().find_map(|name| point.variables.get(*name));
+    let at = ["range", "arrived", "batch", "n"].iter().find_map(|name| point.variables.get(*name));
     SweepPoint { value: at.copied().unwrap_or(0.0), ..point.clone() }
 }
 
@@ -680,6 +682,7 @@ mod tests {
             format!("{base}together = [{{ path = \"client-host\", in_flight = 3 }}]\n"),
             format!("{base}{few}batch = 4\n"),
             format!("{base}{few}range = \"64 KiB\"\n"),
+            format!("{base}{few}arrived = \"64 KiB\"\n"),
             format!("{base}{few}set = {{ \"soc.pcie_mtu\" = \"256 B\" }}\n"),
             format!("{}{few}", base.replace("64 B", "4 KiB")),
             format!("{}{few}", base.replace("read", "write")),

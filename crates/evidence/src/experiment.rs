@@ -188,6 +188,9 @@ pub struct Plain {
     /// Address ranges that requests are spread over.
     #[serde(default, deserialize_with = "one_or_many")]
     pub range: Vec<String>,
+    /// Bytes that a NIC wrote last, among which a processor's own loads look.
+    #[serde(default, deserialize_with = "one_or_many")]
+    pub arrived: Vec<String>,
     /// Flows that run at the same time.
     #[serde(default)]
     pub together: Vec<Flow>,
@@ -278,6 +281,7 @@ impl Experiment {
             && plain.set.is_empty()
             && plain.batch.iter().all(|batch| *batch == 0)
             && plain.range.is_empty()
+            && plain.arrived.is_empty()
             && plain.together.is_empty()
             && plain.in_flight.is_empty()
             && plain.at.is_none();
@@ -448,6 +452,7 @@ impl Plain {
             && part(&bytes(&self.payload), &bytes(&other.payload))
             && part(&self.batch, &other.batch)
             && part(&bytes(&self.range), &bytes(&other.range))
+            && part(&bytes(&self.arrived), &bytes(&other.arrived))
             && part(&self.in_flight, &other.in_flight)
             && part(&self.number, &other.number)
             && part(&self.alternative, &other.alternative)
@@ -459,6 +464,7 @@ impl Plain {
             payload: Vec::new(),
             batch: Vec::new(),
             range: Vec::new(),
+            arrived: Vec::new(),
             in_flight: Vec::new(),
             number: Vec::new(),
             alternative: Vec::new(),
@@ -473,7 +479,12 @@ impl Plain {
         for payload in &self.payload {
             payload.parse::<Bytes>().map_err(|error| error.to_string())?;
         }
-        for range in &self.range {
+        if let ([range, ..], [arrived, ..]) = (&self.range[..], &self.arrived[..]) {
+            return Err(format!(
+                "both a range ({range}) and what arrived ({arrived}): one of them is looked at"
+            ));
+        }
+        for range in self.range.iter().chain(&self.arrived) {
             range.parse::<Bytes>().map_err(|error| error.to_string())?;
         }
         Ok(())

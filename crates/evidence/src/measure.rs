@@ -21,6 +21,7 @@ pub(crate) struct Place {
     pub(crate) payload: Option<String>,
     pub(crate) batch: Option<u32>,
     pub(crate) range: Option<String>,
+    pub(crate) arrived: Option<String>,
     pub(crate) in_flight: Option<u32>,
     pub(crate) number: Option<String>,
     pub(crate) alternative: Option<String>,
@@ -37,6 +38,7 @@ impl Place {
             .collect();
         words.extend(self.batch.map(|batch| format!("batch of {batch}")));
         words.extend(self.range.as_ref().map(|range| format!("over {range}")));
+        words.extend(self.arrived.as_ref().map(|bytes| format!("of the newest {bytes}")));
         words.extend(self.in_flight.map(|count| format!("{count} in flight")));
         words.extend(self.clients.map(|count| format!("{count} clients")));
         for (name, share) in self.shares.iter().flatten() {
@@ -70,6 +72,7 @@ pub(crate) fn places(plain: &Plain) -> Vec<Place> {
     let places = each(places, &plain.payload, |place, value| place.payload = Some(value));
     let places = each(places, &plain.batch, |place, value| place.batch = Some(value));
     let places = each(places, &plain.range, |place, value| place.range = Some(value));
+    let places = each(places, &plain.arrived, |place, value| place.arrived = Some(value));
     let places = each(places, &plain.in_flight, |place, value| place.in_flight = Some(value));
     let places = each(places, &plain.clients, |place, value| place.clients = Some(value));
     each(places, &plain.shares, |place, value| place.shares = Some(value))
@@ -82,6 +85,7 @@ pub(crate) fn along(plain: &Plain) -> usize {
         plain.payload.len(),
         plain.batch.len(),
         plain.range.len(),
+        plain.arrived.len(),
         plain.in_flight.len(),
         plain.clients.len(),
         plain.shares.len(),
@@ -114,12 +118,10 @@ impl One<'_> {
             None | Some(0) => Posting::Single,
             Some(count) => Posting::Batch(count),
         };
-        let access = match &self.place.range {
-            Some(range) => {
-                AddressSpread { range: Some(range.parse().map_err(refused)?), ..AddressSpread::UNIFORM }
-            }
-            None => AddressSpread::UNIFORM,
-        };
+        let Place { range, arrived, .. } = &self.place;
+        let given = range.as_ref().or(arrived.as_ref()).map(|text| text.parse().map_err(refused));
+        let access =
+            AddressSpread { range: given.transpose()?, arrived: arrived.is_some(), ..AddressSpread::UNIFORM };
         let payload = self.payload()?;
         let route = |verb: Verb, path: offpath_route::Path| {
             let operation = PathOperation::new(verb, path, payload).posted(posting).accessing(access);

@@ -42,13 +42,13 @@ fn the_score_is_what_is_published() {
     // the rows that miss. No row leaves a part of the score, or begins to hold or to miss in it, unnoticed.
     let of = |count: Count| (count.within, count.of);
     assert_eq!(of(summary.measured), (2, 18), "{summary:?}");
-    assert_eq!(of(summary.orders), (1, 8), "{summary:?}");
-    assert_eq!(of(summary.restated), (69, 77), "{summary:?}");
-    assert_eq!(of(summary.fitted), (33, 45), "{summary:?}");
+    assert_eq!(of(summary.orders), (1, 9), "{summary:?}");
+    assert_eq!(of(summary.restated), (69, 81), "{summary:?}");
+    assert_eq!(of(summary.fitted), (33, 46), "{summary:?}");
     assert_eq!(of(summary.exact), (50, 50), "{summary:?}");
-    assert_eq!(of(summary.configured), (148, 150), "{summary:?}");
-    assert_eq!((summary.not_modelled, summary.of_scored_kinds), (105, 457), "{summary:?}");
-    assert_eq!((of(summary.unfitted), of(summary.unfitted_restated)), ((6, 27), (82, 95)), "{summary:?}");
+    assert_eq!(of(summary.configured), (149, 151), "{summary:?}");
+    assert_eq!((summary.not_modelled, summary.of_scored_kinds), (96, 456), "{summary:?}");
+    assert_eq!((of(summary.unfitted), of(summary.unfitted_restated)), ((6, 27), (83, 96)), "{summary:?}");
     let guesses = [summary.unfitted_measured, summary.covered_unfitted, summary.covered_unfitted_wide];
     assert_eq!(guesses.map(of), [(0, 7), (5, 7), (6, 7)], "{summary:?}");
     assert!((summary.errors.model - 0.2369).abs() < 0.00005, "{summary:?}");
@@ -189,7 +189,7 @@ fn intervals_cover_as_often_as_is_published() {
     assert_eq!(summary.covered_fitted.of, summary.fitted.of);
     assert!(summary.fitted_with_interval < summary.fitted.of, "no number moves some: {summary:?}");
     assert_eq!((summary.covered.within, summary.covered_wide.within), (12, 13), "{summary:?}");
-    assert_eq!((summary.covered_fitted.within, summary.fitted_with_interval), (24, 32), "{summary:?}");
+    assert_eq!((summary.covered_fitted.within, summary.fitted_with_interval), (24, 33), "{summary:?}");
     assert_eq!((summary.covered_by_numbers.within, summary.covered_by_numbers.of), (3, 10), "{summary:?}");
     assert_eq!((summary.nearest_within.within, summary.nearest_within.of), (1, 16), "{summary:?}");
     // Of those that have one the 80% intervals hold their goal, and the 95% intervals miss theirs by one row.

@@ -194,7 +194,7 @@ impl DmaBench {
     pub fn expect(&self, run: &DmaRun) -> Result<Expected, ExpectError> {
         let router = self.router(self.missing(run)?)?;
         let route = |verb: Verb| -> Result<Route, ExpectError> {
-            let access = AddressSpread { range: Some(run.window), hottest: 0.0 };
+            let access = AddressSpread { range: Some(run.window), ..AddressSpread::UNIFORM };
             let operation = PathOperation::new(verb, self.path.clone(), run.payload).accessing(access);
             Ok(router.route(&operation)?)
         };

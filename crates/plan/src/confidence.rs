@@ -14,7 +14,7 @@ use crate::rests::{Basis, MovedFigures, Rest, basis_of, least_on};
 use crate::sample::{DRAWS, Drawn, JointSample, MechanismSample};
 use crate::side_by_side::side_by_side;
 use crate::solve::{
-    AS_GOOD, Evaluation, Part, at_fixed, best_set, composition, each_alone, evaluate, shares, wire_rate,
+    Evaluation, Part, at_fixed, best_set, composition, each_alone, evaluate, is_matched, shares, wire_rate,
     worth,
 };
 use offpath_capacity::Solution;
@@ -79,6 +79,9 @@ pub struct Influence {
     /// Whether the interval is one that somebody stated; else it reaches from two thirds of the design's number to one and a
     /// half times it.
     pub is_stated: bool,
+    /// Whose guesses draws move it with, where it is one of a processor's that have neither a name nor an interval: here it is
+    /// moved by itself.
+    pub drawn_with: Option<String>,
 }
 
 /// The best mix's worth, and the alternatives of it where the recommended ones are not the best.
@@ -114,6 +117,7 @@ impl Influence {
             at_high: worth(at_high),
             changes: (!changes.is_empty()).then(|| changes.join(", ")),
             planned,
+            drawn_with: factor.guessed_of.clone(),
             is_stated: factor.is_open(),
         }
     }
@@ -157,9 +161,12 @@ pub(crate) struct Confidence {
     pub influences: Vec<Influence>,
     /// The best mix over each alternative alone, as a ratio, and in which share of the draws it is above 1.
     pub over: Vec<(Ranged, f64)>,
-    /// In which share of the draws the recommended set is the best: no mix beats one of it by a thousandth, and none of
+    /// In which share of the draws the recommended set is the best: no mix beats one of it by a hundredth, and none of
     /// fewer alternatives is as good.
     pub recommended_best: f64,
+    /// In which share of the draws it is, and a mix without one of it is as good; none where that is not so with the numbers
+    /// as they are.
+    pub matched: Option<f64>,
     /// The same of the draws with the base mechanism, and of those with others; none where none is open.
     pub best_by_mechanism: Option<(f64, f64)>,
     /// The sets of alternatives that were the best, with the share of the draws, the most frequent first: the
@@ -191,9 +198,11 @@ struct Figures {
     /// The same at the shares that the plan prints.
     worth_held: f64,
     shares: Vec<f64>,
-    /// The alternatives that are the best: the recommended ones wherever no other set beats them by a thousandth.
+    /// The alternatives that are the best: the recommended ones wherever no other set beats them by a hundredth.
     set: Vec<String>,
     holds: bool,
+    /// Whether they are, and a mix without one of them is as good; looked at where it is so with the numbers as they are.
+    is_matched: bool,
     /// Whether a mix carries the load that the design asks for; else only the figures of each alternative
     /// alone are filled in, and what a mix is worth is not a number.
     is_carried: bool,
@@ -226,6 +235,7 @@ impl Figures {
             shares: parts.iter().map(|part| share(&part.alternative.name)).collect(),
             set,
             holds,
+            is_matched: false,
             is_carried: true,
             ..Figures::of_each(base, parts, folds, &seen.alone)
         }
@@ -266,14 +276,18 @@ struct Printed<'a> {
     shares: Vec<Vec<(String, f64)>>,
     /// The alternatives of the best mix.
     set: Vec<String>,
+    /// Whether a mix without one of them is as good.
+    is_matched: bool,
 }
 
 impl<'a> Printed<'a> {
-    fn of(design: &'a Design, seen: &'a Evaluation) -> Printed<'a> {
+    fn of(design: &'a Design, parts: &[Part<'_>], folds: &[Fold], seen: &'a Evaluation) -> Printed<'a> {
         let solutions: Vec<&Solution> =
             [&seen.optimal, &seen.greedy].into_iter().chain(&seen.mixes).collect();
         let shares = solutions.iter().map(|solution| shares(solution)).collect();
-        Printed { design, solutions, shares, set: composition(&seen.optimal) }
+        let set = composition(&seen.optimal);
+        let is_matched = is_matched(design, parts, folds, seen, &set);
+        Printed { design, solutions, shares, set, is_matched }
     }
 
     /// The figures at the numbers of the profile and the design.
@@ -289,7 +303,7 @@ impl<'a> Printed<'a> {
         let (design, parts) = (self.design, base.moved_parts(&moved));
         match evaluate(design, &parts, &moved.folds, false) {
             Ok(seen) => {
-                let set = best_set(design, &parts, &moved.folds, &seen.optimal, &self.set, AS_GOOD);
+                let set = best_set(design, &parts, &moved.folds, &seen, &self.set);
                 // A mix that the design's limits leave nothing of carries nothing, whatever the numbers are.
                 let held = self.shares.iter().zip(&self.solutions).map(|(shares, planned)| {
                     match shares.is_empty() {
@@ -298,7 +312,11 @@ impl<'a> Printed<'a> {
                     }
                 });
                 let Ok(held) = held.collect::<Result<Vec<_>, _>>() else { return Ok(None) };
-                Ok(Some(Figures::of(base, &parts, &moved.folds, &seen, &held, (set == self.set, set))))
+                let holds = set == self.set;
+                let is_matched =
+                    self.is_matched && holds && is_matched(design, &parts, &moved.folds, &seen, &self.set);
+                let figures = Figures::of(base, &parts, &moved.folds, &seen, &held, (holds, set));
+                Ok(Some(Figures { is_matched, ..figures }))
             }
             // A load that the stations do not carry with these numbers is an answer.
             Err(PlanError::Capacity(_) | PlanError::NothingAllowed { .. }) => {
@@ -418,7 +436,7 @@ pub(crate) fn confidence(
     seed: Seed,
 ) -> Result<Confidence, miette::Report> {
     let base = Base::new(design, ready, folds);
-    let printed = Printed::of(design, seen);
+    let printed = Printed::of(design, &base.parts(), folds, seen);
     let is_set = |factor: &Factor| !design.sets(&factor.id);
     let moved = MovedFigures::look(base.factors(), is_set, |moves| printed.at(&base, moves))?;
     let draws = draws(&base, open, seed, &printed)?;
@@ -545,6 +563,9 @@ pub(crate) fn confidence(
         influences: influences(&moved, point, &design.objective),
         best_by_mechanism: (!open.is_empty()).then(|| (drawn.best_with(true), drawn.best_with(false))),
         recommended_best: holding(&carried),
+        matched: printed.is_matched.then(|| {
+            carried.iter().filter(|draw| draw.is_matched).count() as f64 / carried.len().max(1) as f64
+        }),
         best_sets: drawn.best_sets(),
         carried: carried.len() as f64 / drawn.draws.len().max(1) as f64,
         is_widened,

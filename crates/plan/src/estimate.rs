@@ -23,6 +23,8 @@ pub struct Estimate {
     pub high: Option<Quantity>,
     /// Whether nobody who knows the system says it: `provenance = "assumed"`, as a remedy of `check` writes.
     pub is_assumed: bool,
+    /// Whether it says how often something happens, which is 1 at most, or is a part of what does.
+    pub is_share: bool,
     /// Where the file gives it.
     pub span: Range<usize>,
 }

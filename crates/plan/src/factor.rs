@@ -77,6 +77,8 @@ pub struct Factor {
     /// The stations whose work it says, or that it is a wait, where the user writes it in a step and gives it neither a name nor
     /// an interval. Who guesses several such numbers is wrong about all of them alike.
     pub(crate) guessed_of: Option<String>,
+    /// Whether it says how often something happens: what is drawn of it says the same of how often that does not happen.
+    pub(crate) is_share: bool,
 }
 
 impl Factor {
@@ -215,10 +217,13 @@ impl<'a> Base<'a> {
             let is_time = one.value.dimension() == Dimension::Time;
             let whose =
                 if stations.is_empty() && is_time { "waits".to_string() } else { stations.join(" and ") };
-            Some(whose).filter(|whose| is_unnamed && !whose.is_empty())
+            // How often something happens is not how long it takes, whoever guesses both.
+            let is_work = one.value.dimension() != Dimension::Ratio;
+            Some(whose).filter(|whose| is_unnamed && is_work && !whose.is_empty())
         };
         factors.extend(open.map(|one| Factor {
             guessed_of: station_of(one),
+            is_share: one.is_share,
             id: one.id.to_string(),
             value: one.value,
             interval: one.low.zip(one.high),
@@ -324,6 +329,7 @@ pub(crate) fn factors_of(systems: &[&Router]) -> Vec<Factor> {
                 note: note.clone(),
                 names: vec![Vec::new(); systems.len()],
                 guessed_of: None,
+                is_share: false,
             });
             factor.names[index].push(name.clone());
         }

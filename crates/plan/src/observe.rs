@@ -1,6 +1,7 @@
 //! Running designs on the twin: what a request demands when nothing else runs, and what a mix
 //! reaches under load.
 
+use crate::design::LONGEST;
 use crate::interpret::{self, Chance, Hint, Job, RequestFailure, RunState, TooMany};
 use crate::planner::Ready;
 use crate::program::{Call, Compiled, Fold};
@@ -214,8 +215,15 @@ pub fn observe(one: &Ready, seed: Seed) -> Result<IdleObservation, ObserveError>
                         let label = observer.begin(0).value();
                         let program = next.next() as u16;
                         shared.push(Job { alternative: 0, program, born: fabric.now(), label }, 0);
-                        wait_for(&fabric, || ended.borrow().count > before || shared.broken().is_some())
-                            .await;
+                        // No request takes as long: the steps of one compute and wait for less.
+                        let most = fabric.now() + LONGEST.scaled(100.0);
+                        let is_over = || ended.borrow().count > before || shared.broken().is_some();
+                        wait_for(&fabric, || is_over() || fabric.now() > most).await;
+                        if !is_over() {
+                            let reason = format!("is not over after {}", LONGEST.scaled(100.0));
+                            ended.borrow_mut().failure = Some((0, reason));
+                            break;
+                        }
                     }
                     let recorded = observer.recorded().remove(&0).unwrap_or_default();
                     if let Some((alternative, failure)) = shared.broken() {

@@ -108,14 +108,17 @@ pub struct Recommendation {
     pub rests_on: Vec<Rest>,
     /// Draws of the joint sample.
     pub draws: usize,
-    /// In which share of the draws the recommended set is the best: no mix beats one of it by more than a thousandth,
+    /// In which share of the draws the recommended set is the best: no mix beats one of it by more than a hundredth,
     /// and none of fewer alternatives carries as much to a hundredth and is as quick to a twentieth.
     pub best_in: f64,
+    /// In which share of the draws it is, and a mix without one of it is as good and as quick to a twentieth: which of them is
+    /// named decides nothing there. None where that is not so with the numbers as they are.
+    pub matched_in: Option<f64>,
     /// The same of the draws with the base mechanism, and of those with the others that the evidence leaves open;
     /// none where there are none. How many draws each gets is a choice, and no evidence.
     pub best_in_by_mechanism: Option<(f64, f64)>,
     /// The sets of alternatives that were the best mix's, with their shares of the draws: the recommended one wherever
-    /// none beats it by more than a thousandth.
+    /// none beats it by more than a hundredth.
     pub best_sets: Vec<(Vec<String>, f64)>,
     /// Of each share of the best mix, in the order of the alternatives, its intervals.
     pub shares: Vec<(String, Ranged)>,
@@ -528,6 +531,7 @@ pub(crate) fn plan_doubted(
             rests_on: sure.mix_rests,
             draws: crate::sample::DRAWS,
             best_in: sure.recommended_best,
+            matched_in: sure.matched,
             best_in_by_mechanism: sure.best_by_mechanism,
             best_sets: sure.best_sets,
             shares: ready.iter().map(|one| one.alternative.name.clone()).zip(sure.shares).collect(),

@@ -540,6 +540,14 @@ impl Compiler<'_> {
         }
         match &self.at {
             None => {
+                // The other case of a branch that comes first has begun already.
+                if let Some(other) = self.initiator.as_ref().filter(|other| *other != endpoint) {
+                    return Err(self.error(
+                        format!("this case begins at `{endpoint}`, and another one at `{other}`"),
+                        "let a request begin at one endpoint, or write an alternative or an operation for each",
+                        span.clone(),
+                    ));
+                }
                 self.at = Some(endpoint.to_string());
                 self.initiator = Some(endpoint.to_string());
                 self.frames = [Arc::new(Frame { at: endpoint.to_string(), from: None })].into();
@@ -598,8 +606,9 @@ impl Compiler<'_> {
                 self.takes(*time, span)?;
                 self.code.push(Instruction::Wait(*time));
             }
-            Step::Verb { verb, path, bytes, object, batch, to, signals, span, .. } => {
-                let mut call = self.call(*verb, path, *bytes, object.as_deref(), *batch, *signals, span)?;
+            Step::Verb { verb, path, bytes, object, arrived, batch, to, signals, span, .. } => {
+                let among = (object.as_deref(), *arrived);
+                let mut call = self.call(*verb, path, *bytes, among, *batch, *signals, span)?;
                 call.to = *to;
                 let (requester, responder) = (call.requester().to_string(), call.responder().to_string());
                 if *to > 1 && self.router.machine_of(&requester) == self.router.machine_of(&responder) {
@@ -779,20 +788,23 @@ impl Compiler<'_> {
         verb: Verb,
         path: &str,
         bytes: Bytes,
-        object: Option<&str>,
+        (object, arrived): (Option<&str>, Option<Bytes>),
         batch: u32,
         signals: Signals,
         span: &Range<usize>,
     ) -> Result<Call, miette::Report> {
         let build = || {
             let path = self.router.path(path)?;
-            let access = object.map_or(AddressSpread::UNIFORM, |object| {
-                let object = &self.design.objects[object];
-                // A processor's own loads look through caches, which hold bytes wherever they are.
-                let is_own = verb.row().carriers == [Carrier::Processor];
-                let range = if is_own { object.size } else { reached(object, &path, self.router) };
-                AddressSpread { range: Some(range), hottest: object.hottest }
-            });
+            let access = match object {
+                None => AddressSpread { range: arrived, arrived: arrived.is_some(), hottest: 0.0 },
+                Some(object) => {
+                    let object = &self.design.objects[object];
+                    // A processor's own loads look through caches, which hold bytes wherever they are.
+                    let is_own = verb.row().is_touch();
+                    let range = if is_own { object.size } else { reached(object, &path, self.router) };
+                    AddressSpread { range: Some(range), arrived: false, hottest: object.hottest }
+                }
+            };
             let posting = if batch > 1 { Posting::Batch(batch) } else { Posting::Single };
             let operation = PathOperation::new(verb, path, bytes).posted(posting).accessing(access);
             let route = self.route(&operation)?;
@@ -1111,7 +1123,12 @@ fn walk<'p>(
                     (moves, most_moves) = (moves + part.moves, most_moves + part.most_moves);
                     fold.add(&part.fold, 1.0);
                 }
-                fold.latency += latency;
+                let mut own = program.code[usize::from(at)..usize::from(*next)].iter();
+                let is_varied = own.any(|one| matches!(one, Instruction::Branch { .. }));
+                fold.latency += match is_varied {
+                    true => Spread::last_of(program, starts, *next, place, router).mean(),
+                    false => latency,
+                };
                 longest_s += most;
                 at = *next;
                 continue;
@@ -1121,6 +1138,102 @@ fn walk<'p>(
         at += 1;
     }
     Walked { fold, longest_s, moves, most_moves }
+}
+
+/// How long some instructions take, by the cases of their branches: the last of several parts is waited for, which the mean
+/// of each does not tell.
+struct Spread(Vec<(f64, f64)>);
+
+impl Spread {
+    /// More cases than this are joined, neighbours first, so that the mean stays.
+    const MOST: usize = 256;
+
+    /// Cases by how often each comes and how many seconds it takes.
+    fn of_cases(mut cases: Vec<(f64, f64)>) -> Spread {
+        cases.retain(|(share, _)| *share > 0.0);
+        cases.sort_by(|a, b| a.1.total_cmp(&b.1));
+        let apart = |cases: &[(f64, f64)]| cases.last().map_or(0.0, |last| last.1) / Self::MOST as f64;
+        // What differs by rounding alone is one case, and where there are too many, what lies nearest.
+        let near = if cases.len() > Self::MOST { apart(&cases) } else { 1e-15 };
+        let mut joined: Vec<(f64, f64)> = Vec::new();
+        for (share, seconds) in cases {
+            match joined.last_mut() {
+                Some((own, at)) if seconds - *at <= near => {
+                    *at = (*own * *at + share * seconds) / (*own + share);
+                    *own += share;
+                }
+                _ => joined.push((share, seconds)),
+            }
+        }
+        Spread(joined)
+    }
+
+    fn mean(&self) -> f64 {
+        self.0.iter().map(|(share, seconds)| share * seconds).sum()
+    }
+
+    /// Both, by what `both` makes of a case of each; they do not depend on one another.
+    fn with(&self, other: &Spread, both: fn(f64, f64) -> f64) -> Spread {
+        let pairs = self.0.iter().flat_map(|(share, seconds)| {
+            other.0.iter().map(move |(own, more)| (share * own, both(*seconds, *more)))
+        });
+        Spread::of_cases(pairs.collect())
+    }
+
+    /// What the parts of a `parallel` take until the last is over.
+    fn last_of(program: &Program, starts: &[u16], next: u16, place: &str, router: &Router) -> Spread {
+        let parts = starts.iter().map(|start| Spread::of(program, *start..next, place, router));
+        parts.fold(Spread(vec![(1.0, 0.0)]), |all, part| all.with(&part, f64::max))
+    }
+
+    /// What the instructions of a range take, or until an `End`, for a request at `place`, which no message leaves within a
+    /// `parallel`.
+    fn of(program: &Program, range: Range<u16>, place: &str, router: &Router) -> Spread {
+        let (mut at, stop) = (range.start, range.end);
+        let mut all = Spread(vec![(1.0, 0.0)]);
+        while at < stop {
+            let (one, next) = match &program.code[usize::from(at)] {
+                Instruction::End => break,
+                Instruction::Jump(to) => {
+                    at = *to;
+                    continue;
+                }
+                Instruction::Branch { probability, otherwise } => {
+                    let Instruction::Jump(join) = program.code[usize::from(*otherwise) - 1] else {
+                        unreachable!("a branch is compiled with its jump")
+                    };
+                    let case = |range: Range<u16>, share: f64| {
+                        let spread = Spread::of(program, range, place, router).0;
+                        spread.into_iter().map(move |(own, seconds)| (share * own, seconds))
+                    };
+                    let first = case(at + 1..*otherwise - 1, *probability);
+                    let second = case(*otherwise..join, 1.0 - probability);
+                    (Spread::of_cases(first.chain(second).collect()), join)
+                }
+                Instruction::Parallel { starts, next } => {
+                    (Spread::last_of(program, starts, *next, place, router), *next)
+                }
+                _ => {
+                    // Steps between two branches take what they take together.
+                    let is_step = |at: &u16| {
+                        !matches!(
+                            program.code[usize::from(*at)],
+                            Instruction::End
+                                | Instruction::Jump(_)
+                                | Instruction::Branch { .. }
+                                | Instruction::Parallel { .. }
+                        )
+                    };
+                    let next = (at..stop).take_while(is_step).last().map_or(at, |last| last + 1);
+                    let taken = walk(program, at..next, &mut { place }, router, 1.0, &mut 1.0);
+                    (Spread(vec![(1.0, taken.fold.latency)]), next)
+                }
+            };
+            all = all.with(&one, |before, more| before + more);
+            at = next;
+        }
+        all
+    }
 }
 
 /// How long its requester's processor takes to post a call.

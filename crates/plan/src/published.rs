@@ -59,23 +59,25 @@ pub struct Missed {
     pub design: &'static str,
     /// The alternatives of it that were measured; none where a mix was.
     pub alternatives: Vec<&'static str>,
+    /// The mix of it that was.
+    pub mix: Option<&'static str>,
     /// Whether the design that is planned is the shipped one in what its requests do and on what; else some of its
     /// alternatives are.
     pub is_as_shipped: bool,
 }
 
-/// What was measured of an alternative of a shipped design by itself.
+/// What was measured of an alternative of a shipped design by itself, or of a mix.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeasuredRate {
     /// The row.
     pub row: &'static str,
-    /// The alternative.
-    pub alternative: &'static str,
+    /// The alternative or mix.
+    pub of: &'static str,
     /// Requests per second.
     pub rate: OpRate,
 }
 
-/// The rates that were measured of the alternatives of a design as it is shipped, on the card of that name: what is
+/// The rates that were measured of the alternatives and mixes of a design as it is shipped, on the card of that name: what is
 /// predicted of each within its tolerance may still turn their order round.
 pub fn measured_rates(design: &Design, card: &str) -> Vec<MeasuredRate> {
     let Some(text) = shipped::design(&design.name) else { return Vec::new() };
@@ -88,11 +90,16 @@ pub fn measured_rates(design: &Design, card: &str) -> Vec<MeasuredRate> {
         let experiment = row.experiment.as_ref()?;
         let is_rate = experiment.measure == "design-rate" && experiment.against.is_none();
         let is_own = experiment.design.as_deref() == Some(&design.name);
-        let [alternative] = experiment.alternatives()[..] else { return None };
-        let is_planned = is_rate && is_own && is_as_shipped(&own, &shipped, alternative);
+        let (of, taken) = match (&experiment.alternatives()[..], experiment.mix.as_deref()) {
+            ([alternative], None) => (*alternative, vec![*alternative]),
+            ([], Some(mix)) => (mix, filled_by(&shipped, mix)?),
+            _ => return None,
+        };
+        let is_shipped = || taken.iter().all(|alternative| is_as_shipped(&own, &shipped, alternative));
+        let is_planned = is_rate && is_own && is_shipped();
         let published = row.published.as_ref().filter(|_| is_planned)?;
         let rate = published.get("is").or_else(|| published.get("about"))?;
-        Some(MeasuredRate { row: &row.id, alternative, rate: format!("{rate} {}", row.unit).parse().ok()? })
+        Some(MeasuredRate { row: &row.id, of, rate: format!("{rate} {}", row.unit).parse().ok()? })
     });
     measured.collect()
 }
@@ -172,6 +179,7 @@ pub fn missed_of(design: &Design, system: &System) -> Vec<Missed> {
             published: row.published.as_ref().map_or_else(String::new, |claim| said(claim, &row.unit)),
             design: name,
             alternatives,
+            mix: experiment.mix.as_deref(),
             is_as_shipped,
         })
     });
@@ -402,14 +410,15 @@ mod tests {
         let rates = |text: &str, card: &str| {
             let design = Design::parse(text, "d.toml", &designs, &crate::Changes::default());
             let rates = measured_rates(&design.expect("it is in order"), card);
-            rates
-                .iter()
-                .map(|one| (one.row, one.alternative, one.rate.as_million_per_s()))
-                .collect::<Vec<_>>()
+            rates.iter().map(|one| (one.row, one.of, one.rate.as_million_per_s())).collect::<Vec<_>>()
         };
         let own = rates(text, "bluefield2");
-        for one in [("W267", "A5-read (100% hits)", 70.0), ("W268", "A4", 58.3), ("W273/W274", "rnic", 54.4)]
-        {
+        for one in [
+            ("W267", "A5-read (100% hits)", 70.0),
+            ("W268", "A4", 58.3),
+            ("W273", "A4+A5", 68.0),
+            ("W273/W274", "rnic", 54.4),
+        ] {
             assert!(own.contains(&one), "{own:?}");
         }
         assert_eq!(rates(text, "bluefield3"), []);

@@ -49,6 +49,27 @@ pub fn between(value: Quantity, low: Quantity, high: Quantity, at: f64) -> Quant
     Quantity::from_base(drawn, value.dimension()).unwrap_or(value)
 }
 
+/// By how much more often something happens than not.
+fn odds(share: f64) -> f64 {
+    share / (1.0 - share)
+}
+
+fn of_odds(odds: f64) -> f64 {
+    odds / (1.0 + odds)
+}
+
+/// [`between`] of a share, evenly by the ratio of its odds: the draws of a share are what those of the rest leave.
+fn share_between(value: Quantity, low: Quantity, high: Quantity, at: f64) -> Quantity {
+    let (least, middle, most) = (low.base(), value.base(), high.base());
+    if middle <= 0.0 || middle >= 1.0 || most > 1.0 {
+        return between(value, low, high, at);
+    }
+    let own = odds(middle);
+    let (least, most) = (odds(least).max(own * LEAST), if most < 1.0 { odds(most) } else { own / LEAST });
+    let (from, to, part) = if at < 0.5 { (least, own, at * 2.0) } else { (own, most, (at - 0.5) * 2.0) };
+    Quantity::from_base(of_odds(from * (to / from).powf(part)), value.dimension()).unwrap_or(value)
+}
+
 /// Of what the draws of a joint sample take a number's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drawn {
@@ -87,7 +108,12 @@ pub(crate) fn looked_at(factor: &Factor) -> [Quantity; 2] {
     // An interval without room claims that a guess is exact, and says nothing of what rests on it.
     let base = factor.value.base();
     let is_doubted = factor.is_doubted();
+    let step = if is_doubted { STEP_OF_GUESS } else { STEP };
     let moved = match factor.value.dimension() {
+        // A share and what it leaves of 1 are one guess, so that what is moved is the odds.
+        Dimension::Ratio if factor.is_share && base > 0.0 && base < 1.0 => {
+            [step, 1.0 / step].map(|by| of_odds(odds(base) * by))
+        }
         // One more of what somebody counted as many may bind nothing where half of it does.
         Dimension::Count if is_doubted => {
             [(base * STEP_OF_GUESS).ceil().max(base + 1.0), (base / STEP_OF_GUESS).floor()]
@@ -97,11 +123,12 @@ pub(crate) fn looked_at(factor: &Factor) -> [Quantity; 2] {
         // may be less, is no flag.
         Dimension::Ratio if base == 1.0 => [base / STEP, if is_doubted { 0.0 } else { base }],
         Dimension::Ratio if base == 0.0 => [if is_doubted { 1.0 } else { 0.0 }, 0.0],
-        _ if is_doubted => [base * STEP_OF_GUESS, base / STEP_OF_GUESS],
-        _ => [base * STEP, base / STEP],
+        _ => [base * step, base / step],
     };
     // Beyond the range that a profile may hold there is nothing to look at.
-    let is_share = factor.value.dimension() == Dimension::Ratio && base <= 1.0;
+    let is_ratio = factor.value.dimension() == Dimension::Ratio && base <= 1.0;
+    // What a design multiplies by may be more than 1 where it is less; what a profile gives is a share.
+    let is_share = is_ratio && (factor.is_share || !factor.is_estimate());
     // What is set in place of another value is looked at there too.
     let replaced = factor.replaced.map_or(base, Quantity::base);
     let moved = [moved[0].max(replaced), moved[1].min(replaced)];
@@ -147,7 +174,8 @@ impl JointSample {
     pub fn at(&self, draw: usize) -> Vec<(&Factor, Quantity)> {
         let value = |(factor, places): &(Factor, Vec<f64>)| {
             let [low, high] = looked_at(factor);
-            between(factor.value, low, high, places[draw])
+            let draw_between = if factor.is_share { share_between } else { between };
+            draw_between(factor.value, low, high, places[draw])
         };
         self.drawn.iter().map(|one| (&one.0, value(one))).collect()
     }
@@ -219,6 +247,22 @@ mod tests {
             let drawn = lows.map(|low| between(ps(500_000), ps(low), ps(2_000_000), at).base());
             assert!(drawn.is_sorted(), "at {at} the lower ends {lows:?} give {drawn:?}");
             assert_eq!(drawn[0], drawn[1], "a picosecond changes nothing");
+        }
+    }
+
+    /// A hit ratio and the miss ratio that it leaves are one guess.
+    #[test]
+    fn a_share_and_the_rest_are_drawn_alike() {
+        let ratio = |share: f64| Quantity::from_base(share, Dimension::Ratio).expect("it is one");
+        for (value, low, high) in [(0.99, 0.5, 0.995), (0.5, 0.0, 1.0), (0.1, 0.1, 0.4)] {
+            for step in 0..=20 {
+                let at = f64::from(step) / 20.0;
+                let one = share_between(ratio(value), ratio(low), ratio(high), at).base();
+                let rest =
+                    share_between(ratio(1.0 - value), ratio(1.0 - high), ratio(1.0 - low), 1.0 - at).base();
+                assert!((one + rest - 1.0).abs() < 1e-9, "{value} at {at}: {one} and {rest}");
+                assert!((low - 1e-9..=high + 1e-9).contains(&one), "{value} at {at}: {one}");
+            }
         }
     }
 

@@ -9,7 +9,7 @@ use offpath_capacity::{
 };
 use offpath_quantity::Time;
 use offpath_route::{Router, StationKind};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Of which share on an alternative is one of a mix.
 const TAKEN: f64 = 0.005;
@@ -141,6 +141,9 @@ pub struct Evaluation {
     pub order: Vec<String>,
     /// The best mix for the design's objective.
     pub optimal: Solution,
+    /// What could be carried at most where throughput is sought, by any mix or alternative, before one that brings less than a
+    /// hundredth is left out.
+    pub most: f64,
     /// The least and the greatest share of each alternative in mixes that carry as much to a thousandth, where the best
     /// mix is not the only one and throughput is sought; for what is printed alone.
     pub as_good: BTreeMap<String, (f64, f64)>,
@@ -230,13 +233,21 @@ pub(crate) fn evaluate(
         Ok(solve(problem, &Aim::Greedy(order.iter().filter(known).cloned().collect()))?)
     };
     let carries = |without: &Solution, full: &Solution| without.total >= full.total * (1.0 - WORTH_BUILDING);
-    let is_as_good = |without: &Solution, full: &Solution| match design.objective {
-        Objective::MostThroughput => carries(without, full),
-        _ => without.objective <= full.objective * (1.0 + WORTH_BUILDING) + 1e-12,
-    };
     // Greedy fills what there is, whatever is sought.
     let greedy = or_alone(without_slivers(&problem, carries, fill)?);
-    let optimal = without_slivers(&problem, is_as_good, |problem| best(design, problem, gains))?;
+    // All that is left out together may cost a hundredth of this, and no more.
+    let mut most = match design.objective {
+        Objective::MostThroughput => problem.solve(&Aim::Throughput)?.total,
+        _ => 0.0,
+    };
+    if let Some(index) = best_alone(design, &alone, &allowed) {
+        most = most.max(alone[index].total);
+    }
+    let is_as_good = |without: &Solution, full: &Solution| match design.objective {
+        Objective::MostThroughput => without.total >= most * (1.0 - WORTH_BUILDING),
+        _ => without.objective <= full.objective * (1.0 + WORTH_BUILDING) + 1e-12,
+    };
+    let optimal = without_slivers(&problem, is_as_good, |problem| best(design, problem, gains, most))?;
     if shares(&optimal).is_empty() {
         return Err(nothing(design, parts, folds, &allowed));
     }
@@ -248,14 +259,13 @@ pub(crate) fn evaluate(
                 Some(index) => {
                     let mut own = stations(main, design.host_cpu_share);
                     own.activities.push(activity(only, &folds[index].alone(), main));
-                    Solution { unique: optimal.unique, ..best(design, &own, gains)? }
+                    Solution { unique: optimal.unique, ..best(design, &own, gains, most)? }
                 }
                 None => optimal,
             }
         }
         _ => optimal,
     };
-    let mut most = optimal.total;
     let mut optimal = optimal;
     let mut open = allowed;
     while let Some(index) = best_alone(design, &alone, &open) {
@@ -267,11 +277,10 @@ pub(crate) fn evaluate(
             let taken = Solution { unique: alone[index].unique && !is_less, ..alone[index].clone() };
             optimal = if is_less { priced(taken, &optimal) } else { taken };
         }
-        most = most.max(alone[index].total);
     }
     let is_told = gains && !optimal.unique && matches!(design.objective, Objective::MostThroughput);
     let as_good = if is_told { as_good(&problem, optimal.total) } else { BTreeMap::new() };
-    Ok(Evaluation { alone, mixes, greedy, order, optimal, as_good })
+    Ok(Evaluation { alone, mixes, greedy, order, optimal, most, as_good })
 }
 
 /// The least and the greatest share of each activity in mixes that carry as much, to a thousandth.
@@ -369,14 +378,16 @@ fn without_slivers(
     }
 }
 
-/// The best mix of a problem's activities for the design's objective.
-fn best(design: &Design, problem: &MixProblem, gains: bool) -> Result<Solution, PlanError> {
+/// The best mix of a problem's activities for the design's objective, of as few as carry all but a hundredth of `most` where
+/// throughput is sought.
+fn best(design: &Design, problem: &MixProblem, gains: bool, most: f64) -> Result<Solution, PlanError> {
     let solve = |aim: &Aim| if gains { problem.solve_with_gains(aim) } else { problem.solve(aim) };
     Ok(match design.objective {
         Objective::MostThroughput => {
-            let most = solve(&Aim::Throughput)?;
-            let chosen = quickest(problem, most, gains)?;
-            simplest(problem, chosen, gains)?
+            let own = solve(&Aim::Throughput)?;
+            let enough = own.total.max(most) * (1.0 - WORTH_BUILDING);
+            let chosen = quickest(problem, own, gains)?;
+            simplest(problem, chosen, enough, gains)?
         }
         Objective::LeastHostCpu { load } => {
             let aim = Aim::LeastCost { cost: Cost::Resource(HOST_CPU.to_string()), load };
@@ -471,9 +482,9 @@ fn priced(mut taken: Solution, other: &Solution) -> Solution {
     taken
 }
 
-/// One alternative of a mix alone, where it carries as much as the mix does and is as quick, or as few as do: nobody
-/// would build two things for what one does.
-fn simplest(problem: &MixProblem, mix: Solution, gains: bool) -> Result<Solution, PlanError> {
+/// One alternative of a mix alone, where it carries `enough` and is as quick as the mix, or as few as do: nobody would build
+/// two things for what one does.
+fn simplest(problem: &MixProblem, mix: Solution, enough: f64, gains: bool) -> Result<Solution, PlanError> {
     let taken = composition(&mix);
     if taken.len() < 2 {
         return Ok(mix);
@@ -482,14 +493,14 @@ fn simplest(problem: &MixProblem, mix: Solution, gains: bool) -> Result<Solution
     for (name, _) in shares(&mix) {
         let alone = Aim::Shares(BTreeMap::from([(name, 1.0)]));
         let alone = if gains { problem.solve_with_gains(&alone)? } else { problem.solve(&alone)? };
-        if alone.total >= mix.total * (1.0 - WORTH_BUILDING) && latency_of(problem, &alone) <= slowest {
+        if alone.total >= enough && latency_of(problem, &alone) <= slowest {
             return Ok(priced(Solution { unique: false, ..alone }, &mix));
         }
     }
     let mut kept = mix.clone();
     while let Some(fewer) = without_one(problem, &kept, gains)?
         .into_iter()
-        .filter(|fewer| fewer.total >= mix.total * (1.0 - WORTH_BUILDING))
+        .filter(|fewer| fewer.total >= enough)
         .find(|fewer| latency_of(problem, fewer) <= slowest)
     {
         kept = priced(Solution { unique: false, ..fewer }, &mix);
@@ -579,16 +590,16 @@ pub(crate) fn worth(design: &Design, parts: &[Part<'_>], folds: &[Fold], solutio
     }
 }
 
-/// The alternatives that the best mix is made of: of those in `set` as far as no other mix is better by more than the share
-/// `by` than the best one of these, since which of several equals is named decides nothing.
+/// The alternatives that the best mix is made of: of those in `set` as far as no mix is better by more than a hundredth than
+/// the best one of these, since which of several equals is named decides nothing.
 pub(crate) fn best_set(
     design: &Design,
     parts: &[Part<'_>],
     folds: &[Fold],
-    optimal: &Solution,
+    seen: &Evaluation,
     set: &[String],
-    by: f64,
 ) -> Vec<String> {
+    let optimal = &seen.optimal;
     let best_of_all = composition(optimal);
     // What the latency bound forbids with these numbers is not the best, however fast it is.
     let forbidden = parts.iter().zip(folds).any(|(one, fold)| {
@@ -598,17 +609,68 @@ pub(crate) fn best_set(
     if forbidden || best_of_all.iter().all(|name| set.contains(name)) {
         return best_of_all;
     }
-    let Ok(main) = main_router(parts) else { return best_of_all };
+    let Ok(problem) = problem_of(design, parts, folds, |one| set.contains(&one.alternative.name)) else {
+        return best_of_all;
+    };
+    match best(design, &problem, false, seen.most) {
+        Ok(own) if is_as_good(design, seen, &own) => composition(&own),
+        _ => best_of_all,
+    }
+}
+
+/// The stations with what some alternatives ask of them.
+fn problem_of(
+    design: &Design,
+    parts: &[Part<'_>],
+    folds: &[Fold],
+    is_taken: impl Fn(&Part<'_>) -> bool,
+) -> Result<MixProblem, PlanError> {
+    let main = main_router(parts)?;
     let mut problem = stations(main, design.host_cpu_share);
-    for (one, fold) in parts.iter().zip(folds).filter(|(one, _)| set.contains(&one.alternative.name)) {
+    for (one, fold) in parts.iter().zip(folds).filter(|(one, _)| is_taken(one)) {
         problem.activities.push(activity(&one.alternative.name, fold, main));
     }
-    let Ok(own) = best(design, &problem, false) else { return best_of_all };
-    let is_as_good = match design.objective {
-        Objective::MostThroughput => own.total >= optimal.total * (1.0 - by),
-        _ => own.objective <= optimal.objective * (1.0 + by) + 1e-12,
-    };
-    if is_as_good { composition(&own) } else { best_of_all }
+    Ok(problem)
+}
+
+/// Whether no mix is better than one by more than a hundredth.
+fn is_as_good(design: &Design, seen: &Evaluation, one: &Solution) -> bool {
+    match design.objective {
+        Objective::MostThroughput => one.total >= seen.most * (1.0 - WORTH_BUILDING),
+        _ => one.objective <= seen.optimal.objective * (1.0 + WORTH_BUILDING) + 1e-12,
+    }
+}
+
+/// Whether a mix without one of `set` is as good as the best one of it and no slower by a twentieth: which of the two is
+/// named then decides nothing.
+pub(crate) fn is_matched(
+    design: &Design,
+    parts: &[Part<'_>],
+    folds: &[Fold],
+    seen: &Evaluation,
+    set: &[String],
+) -> bool {
+    let allowed: BTreeSet<&str> = allowed(design, parts, folds)
+        .into_iter()
+        .map(|index| parts[index].alternative.name.as_str())
+        .collect();
+    let latency = mean_of(&shares(&seen.optimal), parts, |index| folds[index].latency);
+    set.iter().any(|left| {
+        let is_other = |one: &Part<'_>| {
+            let name = one.alternative.name.as_str();
+            one.alternative.device.is_none() && allowed.contains(name) && name != left
+        };
+        let Ok(others) = problem_of(design, parts, folds, is_other) else { return false };
+        let Some((_, most)) = goodness(design, &others).filter(|(_, one)| is_as_good(design, seen, one))
+        else {
+            return false;
+        };
+        let one = match design.objective {
+            Objective::MostThroughput => quickest(&others, most, false),
+            _ => Ok(most),
+        };
+        one.is_ok_and(|one| latency_of(&others, &one) <= latency * (1.0 + QUICKER))
+    })
 }
 
 /// The alternatives that a mix takes more than half a percent of, by name.
@@ -666,7 +728,8 @@ mod tests {
             let most = problem.solve(&Aim::Throughput).expect("it is solved");
             let quickest = quickest(&problem, most, false).expect("there is one");
             assert_eq!(composition(&quickest), ["a", "b", "c"], "all carry as much");
-            composition(&simplest(&problem, quickest, false).expect("there is one"))
+            let enough = quickest.total * (1.0 - WORTH_BUILDING);
+            composition(&simplest(&problem, quickest, enough, false).expect("there is one"))
         };
         assert_eq!(chosen(0.97), ["a", "b"]);
         assert_eq!(chosen(0.5), ["a", "b", "c"], "an eighth quicker is worth building");

@@ -226,6 +226,8 @@ impl Study {
     pub fn of(ask: &Ask<'_>) -> Result<Study, miette::Report> {
         let design = ask.design.changed(ask.changes)?;
         let search = search(&design, ask.changes, ask.setting, &|design| design)?;
+        // At another value of a parameter another deployment may be the best.
+        let varied = varied(&design, ask, search.as_ref())?;
         let searched = search.as_ref().map(|search| Ask { changes: &search.changes, ..*ask });
         let ask = searched.as_ref().unwrap_or(ask);
         let design = if search.is_some() { ask.design.changed(ask.changes)? } else { design };
@@ -242,7 +244,6 @@ impl Study {
         let changes = !ask.setting.overlays.is_empty() || !ask.setting.settings.is_empty();
         let variants: Vec<&(String, String)> =
             system.variants.iter().filter(|(name, _)| !ask.setting.overlays.contains(name)).collect();
-        let varied = varied(&design, ask)?;
 
         // The design as it is, then without the changes, then on each open mechanism, then at each other value.
         // The lowest tail takes a search: variants and other values are told by their least mean latency.
@@ -472,13 +473,31 @@ fn system_of(ready: &[Ready]) -> System {
     main.unwrap_or(&ready[0]).router.system().clone()
 }
 
-/// The design at each value of the parameter that it varies.
-fn varied(design: &Design, ask: &Ask<'_>) -> Result<Vec<(f64, Design)>, miette::Report> {
+/// The design at each value of the parameter that it varies, with the deployment that is the best there.
+fn varied(
+    design: &Design,
+    ask: &Ask<'_>,
+    searched: Option<&Search>,
+) -> Result<Vec<(f64, Design)>, miette::Report> {
     let Some((parameter, values)) = &design.sweep else { return Ok(Vec::new()) };
     let one = |value: &f64| {
         let mut changes = ask.changes.clone();
         changes.parameters.insert(parameter.clone(), design.parameter_text(parameter, *value));
-        Ok((*value, ask.design.changed(&changes)?))
+        let open = ask.design.changed(&changes)?;
+        let found = match search(&open, &changes, ask.setting, &|design| design) {
+            Err(error) if !error.is::<PlanError>() => return Err(error),
+            found => found.ok().flatten(),
+        };
+        // Where no deployment carries anything, the one that is planned says why.
+        let narrowed = found.map(|found| found.changes).or_else(|| {
+            let mut changes = searched?.changes.clone();
+            changes.parameters.insert(parameter.clone(), design.parameter_text(parameter, *value));
+            Some(changes)
+        });
+        match narrowed {
+            Some(changes) => Ok((*value, ask.design.changed(&changes)?)),
+            None => Ok((*value, open)),
+        }
     };
     values.iter().map(one).collect()
 }
@@ -580,10 +599,9 @@ fn plan_ends(
         };
         let parts = Part::all(&ready);
         let told = |folds: &[Fold]| {
-            let optimal = evaluate(&design, &parts, folds, false)?.optimal;
-            let worth = solve::worth(&design, &parts, folds, &optimal);
-            // Windows as short as these tell a rate to a percent, and another set by less is no reason to build it.
-            let set = solve::best_set(&design, &parts, folds, &optimal, &usual, solve::WORTH_BUILDING);
+            let seen = evaluate(&design, &parts, folds, false)?;
+            let worth = solve::worth(&design, &parts, folds, &seen.optimal);
+            let set = solve::best_set(&design, &parts, folds, &seen, &usual);
             Ok::<_, miette::Report>((worth, (set != usual).then_some(set)))
         };
         let seen = told(&folds)?;

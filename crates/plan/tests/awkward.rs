@@ -430,3 +430,81 @@ fn what_binds_beside_slots_that_wait_for_it_is_worth_what_planning_with_more_of_
     assert!(as_it_is.optimal.bounds.iter().all(|one| !slots(&one.name)), "{:?}", as_it_is.optimal.bounds);
     assert!(as_it_is.recommendation.rests_on.iter().all(|one| !slots(&one.number)));
 }
+
+const HOST: &str = "{ send = \"client-host\", bytes = \"64 B\" }, { compute = \"host\", time = \"10 us\" }, \
+                    { send = \"host-client\", bytes = \"16 B\" }";
+
+/// To be of fewer alternatives a mix may lose a hundredth of what any mix carries, however many are left out on the way.
+#[test]
+fn no_mix_is_better_than_the_best_by_more_than_a_hundredth() {
+    let soc = HOST.replace("host", "soc").replace("10 us", "360 us");
+    let large = "{ read = \"client-host\", bytes = \"1100 KiB\" }";
+    let mix = "[[mix]]\nname = \"all\"\nfill = [\"host\", \"soc\", \"large\"]\n";
+    let text = design_text(MOST, &[("host", HOST), ("soc", &soc), ("large", large)]) + mix;
+    let plan = planned(&parse(&text, &Changes::default()), &[], &[]);
+    let others = [plan.greedy.rate.value, plan.mixes[0].rate.value];
+    let most = others.into_iter().fold(plan.optimal.rate.value, f64::max);
+    assert!(plan.optimal.rate.value >= most * 0.99, "{} of {most}", plan.optimal.rate.value);
+    assert!(
+        plan.optimal.composition().len() < 3,
+        "what brings next to nothing is left out: {:?}",
+        plan.optimal
+    );
+    assert_eq!(plan.recommendation.matched_in, None, "no other is as good");
+}
+
+/// Where another alternative is as good, a reader is told in how many draws which is named decides nothing.
+#[test]
+fn what_is_as_good_is_told_apart_from_what_is_better() {
+    let plan = |wait: &str| {
+        let read = "{ read = \"client-host\", bytes = \"4 KiB\" }";
+        let other = format!("{read}, {{ wait = \"{wait}\" }}");
+        planned(&design(MOST, &[("read", read), ("waits", &other)]), &[], &[])
+    };
+    // The port binds both.
+    let sure = plan("20 ns").recommendation;
+    assert!(sure.best_in > 0.9 && sure.matched_in.is_some_and(|share| share > 0.8), "{sure:?}");
+    let slower = plan("2 us").recommendation;
+    assert_eq!((slower.best_in, slower.matched_in), (1.0, None), "as much, and slower");
+}
+
+/// A request begins at one endpoint, whichever case of a first branch is written first.
+#[test]
+fn a_request_begins_at_one_endpoint() {
+    let host = "[{ compute = \"host\", time = \"1 us\" }, { send = \"host-client\", bytes = \"64 B\" }]";
+    let client =
+        "[{ send = \"client-host\", bytes = \"64 B\" }, { send = \"host-client\", bytes = \"64 B\" }]";
+    for (one, other) in [(host, client), (client, host)] {
+        let steps = format!("{{ probability = 0.5, then = {one}, otherwise = {other} }}");
+        let design = design(MOST, &[("a", &steps)]);
+        let refused = prepare(&design, &setting(&[], &[])).expect_err("it begins at two").to_string();
+        assert!(refused.contains("begins at `"), "{refused}");
+    }
+}
+
+/// Of parts side by side the last is waited for, in each case of their branches: half of the requests wait for 1 ms.
+#[test]
+fn a_branch_beside_another_part_is_waited_for_in_each_case() {
+    let around = |within: &str| {
+        format!(
+            "{{ send = \"client-soc\", bytes = \"64 B\" }}, {within}, {{ send = \"soc-client\", bytes = \"64 B\" }}"
+        )
+    };
+    let latency = |within: &str| {
+        let design = design(MOST, &[("a", &around(within))]);
+        let ready = made_ready(&design);
+        let seen = observe(&ready[0], Seed::new(3)).expect("the idle twin runs it");
+        // Two branches of one request come in step where cases are taken in proportion, and by chance elsewhere.
+        if within.matches("probability").count() < 2 {
+            near("what the twin saw", seen.sampled.latency, seen.fold.latency, 0.03);
+        }
+        seen.fold.latency
+    };
+    let case = "{ probability = 0.5, then = [{ wait = \"1 ms\" }], otherwise = [] }";
+    let other = "[{ wait = \"500 us\" }]";
+    let (long, short) = (latency("{ wait = \"1 ms\" }"), latency("{ wait = \"500 us\" }"));
+    near("one case", latency(&format!("{{ parallel = [[{case}], {other}] }}")), (long + short) / 2.0, 0.001);
+    // Neither of two is long in a quarter of them.
+    let both = latency(&format!("{{ parallel = [[{case}], [{case}], {other}] }}"));
+    near("two cases", both, 0.75 * long + 0.25 * short, 0.001);
+}

@@ -256,3 +256,35 @@ fn a_number_that_a_choice_decides_is_no_estimate() {
         .expect("it has a plan");
     assert!(study.checked.plan.recommendation.rests_on.iter().all(|rest| rest.number != "host.cores"));
 }
+
+/// Another value of a parameter may make another deployment the best: a sweep says what a plan with that value says.
+#[test]
+fn a_sweep_searches_at_each_value() {
+    let text = text_of("at = [\"host\", \"soc\"]", "", ECHO)
+        .replace("slower-host = 1.0", "slower-host = 0.5")
+        + "[sweep]\nparameter = \"slower-host\"\nvalues = [0.5, 40.0]\n";
+    let design = parse(&text, &Changes::default());
+    let study = study_of(&design, &Changes::default(), &setting(&[], &[])).expect("it has a plan");
+    let rows = study.sweep.expect("a parameter is varied").rows;
+    for (value, solved) in rows {
+        let solved = solved.expect("it has a plan");
+        let changes = Changes {
+            parameters: [("slower-host".to_string(), value.to_string())].into(),
+            ..Changes::default()
+        };
+        // Where the search takes the SoC nothing is said by what the host takes, and the sweep is none the worse.
+        let own = study_of(&parse(&text, &Changes::default()), &changes, &setting(&[], &[]));
+        let own = own.expect("it has a plan").checked.plan.optimal;
+        assert_eq!(own.composition().len(), 1);
+        let names: Vec<&String> = solved.shares.iter().map(|(name, _)| name).collect();
+        assert_eq!(names, own.composition().iter().collect::<Vec<_>>(), "at {value}");
+        assert!(
+            (solved.rate / own.rate.value - 1.0).abs() < 0.02,
+            "{} at {value}, {}",
+            solved.rate,
+            own.rate.value
+        );
+        let expected = if value < 1.0 { "echo[at=host]" } else { "echo[at=soc]" };
+        assert_eq!(names, [expected]);
+    }
+}

@@ -225,3 +225,56 @@ fn an_applications_times_are_found_in_what_its_code_does() {
     let soc = |design: &Design| fold(design, "A5-send (100% hits)").seconds["soc.cpu"];
     assert!((soc(&longer) - soc(&design) - 100e-9).abs() < 1e-12);
 }
+
+/// What a number of the design may be does not hang on how its author writes it: a factor may be above 1 where it is below, a
+/// share and the rest are one guess, and how often something happens is not how long it takes.
+#[test]
+fn factors_and_shares_are_drawn_as_what_they_are() {
+    let head = "[design]\nname = \"own\"\ndevice = \"bluefield2\"\nobjective = \"most-throughput\"\n\
+                rank_by = \"throughput\"\n";
+    let plan = |parameters: &str, work: &str| {
+        let steps = format!(
+            "{{ send = \"client-soc\", bytes = \"64 B\" }}, {work}, {{ send = \"soc-client\", bytes = \"64 B\" }}"
+        );
+        let alternative = format!("[[alternative]]\nname = \"a\"\nrequest = [ {steps} ]\n");
+        planned(
+            &parse(&format!("{head}[parameters]\n{parameters}\n{alternative}"), &Changes::default()),
+            &[],
+            &[],
+        )
+    };
+    let ends = |plan: &offpath_plan::Plan, number: &str| {
+        let found = plan.influences.iter().find(|one| one.number.ends_with(number));
+        let one = found.unwrap_or_else(|| panic!("{number}: {:?}", plan.influences));
+        (one.low.base(), one.high.base(), one.drawn_with.clone())
+    };
+    for factor in [0.9, 1.1] {
+        let work = "{ compute = \"soc\", time = \"10 us * slower\" }";
+        let (low, high, _) = ends(&plan(&format!("slower = {factor}"), work), "slower");
+        assert!(
+            (low * 1.5 / factor - 1.0).abs() < 1e-9 && (high / 1.5 / factor - 1.0).abs() < 1e-9,
+            "{low} {high}"
+        );
+    }
+    let cases = |share: &str, then: &str, otherwise: &str| {
+        format!("{{ probability = {share}, then = [{then}], otherwise = [{otherwise}] }}")
+    };
+    let (fast, slow) = ("{ compute = \"soc\", time = \"1 us\" }", "{ compute = \"soc\", time = \"50 us\" }");
+    let hit = plan("hit = 0.99", &cases("\"hit\"", fast, slow));
+    let miss = plan("miss = 0.01", &cases("\"miss\"", slow, fast));
+    let (low, high, _) = ends(&hit, "hit");
+    let (least, most, _) = ends(&miss, "miss");
+    assert!(
+        (low + most - 1.0).abs() < 1e-9 && (high + least - 1.0).abs() < 1e-9,
+        "{low} {high} {least} {most}"
+    );
+    near("the lower ends", hit.optimal.rate.range_80.0, miss.optimal.rate.range_80.0, 0.03);
+    near("the upper ends", hit.optimal.rate.range_80.1, miss.optimal.rate.range_80.1, 0.03);
+    // Written where they are used, the times are drawn together and the share by itself.
+    let unnamed = plan("", &cases("0.5", slow, ""));
+    assert_eq!(ends(&unnamed, "probability").2, None);
+    assert_eq!(ends(&unnamed, "time").2.as_deref(), Some("soc.cpu"));
+    let swapped = plan("", &cases("0.5", "", slow));
+    near("swapped", unnamed.optimal.rate.range_80.0, swapped.optimal.rate.range_80.0, 0.05);
+    near("swapped", unnamed.optimal.rate.range_80.1, swapped.optimal.rate.range_80.1, 0.05);
+}

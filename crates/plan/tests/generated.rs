@@ -122,7 +122,11 @@ impl Writer<'_> {
                 }
             }
             7 => {
-                let (one, other) = (self.locals(at, 1), self.locals(at, 1));
+                let (mut one, other) = (self.locals(at, 1), self.locals(at, 1));
+                if self.draw.chance(30) {
+                    let more = self.locals(at, 1);
+                    one = format!("{{ probability = 0.5, then = [{one}], otherwise = [{more}] }}");
+                }
                 format!("{{ parallel = [ [{one}], [{other}] ] }}")
             }
             8 => {

@@ -6,7 +6,7 @@ use offpath_plan::check::{Chosen, settle_counting};
 use offpath_plan::{Changes, Design, prepare};
 use offpath_profile::{Library, SystemRequest};
 use offpath_quantity::{Bytes, Quantity, Time};
-use offpath_route::{AddressSpread, PathOperation, Posting, Router, Verb};
+use offpath_route::{AddressSpread, PathOperation, Posting, RouteError, Router, Verb};
 use offpath_twin::Seed;
 use std::path::Path;
 use std::sync::Arc;
@@ -91,6 +91,32 @@ fn loads_look_through_the_caches_on_their_way() {
     // SoC's own loads do: 1.5 of 12 MiB are in L2, as much more in L3, the rest there.
     assert_eq!(own(12 << 20).ps().div_ceil(1_000), 170);
     assert_eq!(load("arm-arm", 1 << 20), Time::from_ns(30));
+}
+
+/// What a NIC wrote last waits in the caches that take its writes, the newest in the nearest; in memory where none does.
+#[test]
+fn what_arrived_waits_where_the_nic_put_it() {
+    let waits = |router: &Router, path: &str, backlog: u64| {
+        let access = AddressSpread { range: Some(Bytes::new(backlog)), arrived: true, hottest: 0.0 };
+        let operation = PathOperation::new(Verb::Load, router.path(path).expect("it is there"), Bytes::ZERO);
+        Ok::<Time, RouteError>(router.route(&operation.accessing(access))?.latency(router))
+    };
+    let router = self::router(&["dpa_memory.ddio=true"]);
+    let own = |backlog| waits(&router, "dpa-dpa", backlog).expect("it has a route").ps();
+    assert_eq!(own(64 << 10), 40_000, "in L2, and never in L1");
+    assert_eq!(own(128 << 10), 40_000);
+    assert_eq!(own(256 << 10), (40_000 + 120_000) / 2, "the older half in L3");
+    // An eighth of 1 MiB in L2, the rest of it in L3; the older half of 2 MiB in the SoC's, 100 ns before memory.
+    assert_eq!(own(2 << 20), (40_000 + 7 * 120_000 + 8 * 200_000) / 16);
+    assert!(own(512 << 20) > 295_000, "in memory");
+    let written_past = self::router(&[]);
+    assert_eq!(waits(&written_past, "dpa-dpa", 64 << 10).expect("it has a route"), Time::from_ns(300));
+    // A profile that does not say how much lies in a cache is told so, by the number that it lacks.
+    let request = SystemRequest { device: "liquidio-cn2350", ..SystemRequest::default() };
+    let lacking =
+        Router::new(&Library::builtin().load(&request).expect("it is shipped")).expect("it has routes");
+    let refused = waits(&lacking, "host-host", 4096).expect_err("no cache has the number").to_string();
+    assert!(refused.contains("give `host_l3.arrivals`"), "{refused}");
 }
 
 /// A thread moves the bytes that its nearest cache holds at that cache's bandwidth, and waits for each line beyond it, for
@@ -268,7 +294,8 @@ fn an_engine_whose_memories_are_hidden_reaches_none_other() {
 }
 
 /// Numbers that move no route, by the end of their names, and what they are for.
-const NOT_OF_ROUTES: [(&str, &str); 10] = [
+const NOT_OF_ROUTES: [(&str, &str); 11] = [
+    (".arrivals", "loads of what arrived, where the NIC writes into caches, which it does not on this card"),
     (".frequency", "programs that compute in cycles, and advice that moves computing"),
     (".write_latency", "when a byte is visible to others, which its operation does not wait for"),
     ("arm.capacity", "what fits the memory, and the range of accesses that are told none"),

@@ -699,6 +699,23 @@ impl Plan<'_> {
                     place,
                 ));
             }
+            // Each pair of nodes has one way between them, or which is taken would be the program's choice.
+            let joined = |links: &[(&Table, String, String)]| {
+                let mut reached = BTreeSet::from([a.clone()]);
+                while let Some((_, one, other)) =
+                    links.iter().find(|(_, one, other)| reached.contains(one) != reached.contains(other))
+                {
+                    reached.extend([one.clone(), other.clone()]);
+                }
+                reached.contains(&b)
+            };
+            if joined(&links) {
+                return Err(structure(
+                    format!("`[{}]` joins `{a}` and `{b}`, which other links join already", table.name),
+                    "leave one of the ways out: every route between two nodes takes the only one there is",
+                    place,
+                ));
+            }
             links.push((table, a, b));
         }
         let mut distance: BTreeMap<&str, usize> = BTreeMap::from([("nic", 0)]);

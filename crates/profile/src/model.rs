@@ -299,6 +299,8 @@ declared! {
     numbers {
         /// Bytes that it holds.
         capacity: Bytes [SIZE],
+        /// The newest bytes of a NIC's writes that lie in it; absent where the NIC writes past it.
+        arrivals: Option<Bytes> [SIZE],
         /// Time of a load that it answers.
         latency: Time [DELAY],
         /// Bandwidth of one thread whose loads it answers, where it is the nearest; absent where nothing is known to bind.

@@ -694,6 +694,25 @@ fn last_level(machine: &Machine, reach: &Reach) -> Option<(usize, Time)> {
     Some((index, own.latency.saturating_sub(machine.caches[index].latency)))
 }
 
+/// Refuses what the NIC wrote last where it writes into caches, and the profile says of none of them how much.
+fn check_arrivals(
+    from: &Place<'_>,
+    memory: &Memory,
+    reach: &Reach,
+    last_level: Option<(usize, Time)>,
+) -> Result<(), RouteError> {
+    let through = reach.through.iter().map(|name| cache_of(from.at, name));
+    let mut caches = through.chain(last_level.map(|(index, _)| index)).map(|index| &from.at.caches[index]);
+    if !memory.ddio || caches.clone().any(|cache| cache.arrivals.is_some()) {
+        return Ok(());
+    }
+    let memory = memory.name.clone();
+    Err(match caches.next_back() {
+        Some(cache) => RouteError::NoArrivals { memory, cache: cache.name.clone() },
+        None => RouteError::NoCaches { memory, reach: reach.name.clone() },
+    })
+}
+
 /// An engine's name as paths write it: without its machine's prefix.
 fn short(engine: &Engine) -> &str {
     engine.name.rsplit('.').next().unwrap_or(&engine.name)
@@ -1261,7 +1280,7 @@ impl<'r> Build<'r> {
     /// The requester's processor moves the payload by its own loads or stores, which keep one of its threads.
     ///
     /// Times and bytes are those expected of addresses spread evenly over the access's range, of which each cache on the
-    /// way holds the first that fits it.
+    /// way holds the first that fits it: of what a NIC wrote last, the newest that it takes of such writes.
     fn touch(&mut self, path: &Path) -> Result<(), RouteError> {
         let (from, memory) = (self.from, &self.to.endpoint.memory);
         let reach = reach(&from, &self.to, path)?;
@@ -1270,12 +1289,20 @@ impl<'r> Build<'r> {
         let range = self.access.range.unwrap_or(memory.capacity).get().max(1) as f64;
         let lines = self.payload.get().div_ceil(reach.line.get());
         let line_bytes = (lines * reach.line.get()) as f64;
+        let last_level = last_level(from.at, reach);
+        if self.access.arrived {
+            check_arrivals(&from, memory, reach, last_level)?;
+        }
         let (mut answered, mut waited) = (0.0, 0.0);
         let mut detached = Vec::new();
         // The share of addresses that a cache answers, and nearer ones do not, for `latency` each.
         let mut look = |index: usize, latency: Time, bytes: f64| {
             let cache = &from.at.caches[index];
-            let share = ((cache.capacity.get() as f64 / range).min(1.0) - answered).max(0.0);
+            let held = match self.access.arrived {
+                true => cache.arrivals.filter(|_| memory.ddio).unwrap_or(Bytes::ZERO),
+                false => cache.capacity,
+            };
+            let share = ((held.get() as f64 / range).min(1.0) - answered).max(0.0);
             answered += share;
             waited += share * latency.ps() as f64;
             let rate = cache.bandwidth.zip(from.stations.caches[index]).filter(|_| share > 0.0);
@@ -1293,7 +1320,7 @@ impl<'r> Build<'r> {
             nearer = look(index, cache.latency, bytes);
         }
         let mut held = nearer;
-        if let Some((index, saved)) = last_level(from.at, reach) {
+        if let Some((index, saved)) = last_level {
             held = look(index, reach.latency.saturating_sub(saved), line_bytes);
         }
         waited += (1.0 - held) * reach.latency.ps() as f64;

@@ -299,6 +299,13 @@ impl Calendar {
         }
     }
 
+    /// What each part of a pool served up to `now`: the shared one, and that of each endpoint; none of other stations.
+    fn parts_served(&self, now: u64) -> Vec<u64> {
+        let State::Pool { shared, reserved } = &self.0 else { return Vec::new() };
+        let served = |part: &Option<(u64, Line)>| part.as_ref().map_or(0, |(_, line)| line.served(now));
+        std::iter::once(shared).chain(reserved).map(served).collect()
+    }
+
     /// What the bank served up to `now` that hot lines are in; 0 for other stations.
     fn served_hot(&self, now: u64) -> u64 {
         match &self.0 {
@@ -645,6 +652,12 @@ impl Stations {
     /// booked ahead, what lies ahead is not in it, so in no span does a server serve longer than that.
     pub fn served(&self, station: StationId) -> impl Iterator<Item = Time> {
         self.of(station).iter().map(|calendar| Time::from_ps(calendar.served(self.now)))
+    }
+
+    /// The same of each part of a pool: the shared one, and that of each endpoint; none for other stations.
+    pub fn parts_served(&self, station: StationId) -> impl Iterator<Item = Vec<Time>> {
+        let parts = |calendar: &Calendar| calendar.parts_served(self.now).into_iter().map(Time::from_ps);
+        self.of(station).iter().map(move |calendar| parts(calendar).collect())
     }
 
     /// What the banks served so far that hot lines are in, at every instance of `station`; none for

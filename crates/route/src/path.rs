@@ -275,6 +275,13 @@ pub const VERBS: [VerbRow; 11] = [
     },
 ];
 
+impl VerbRow {
+    /// Whether a processor's own loads or stores move the bytes, so that caches on their way answer.
+    pub fn is_touch(&self) -> bool {
+        self.carriers == [Carrier::Processor] && self.verb != Verb::Forward
+    }
+}
+
 impl Verb {
     /// Its row of the table.
     pub fn row(self) -> &'static VerbRow {
@@ -387,6 +394,27 @@ pub enum RouteError {
         carrier: &'static str,
         /// The verbs that it has.
         takes: String,
+    },
+    /// The NIC writes into the caches of a memory, and nothing says how much of it lies there.
+    #[error(
+        "the NIC writes into the caches before `{memory}`, and the profile does not say how many of the newest bytes lie in \
+         one: give `{cache}.arrivals`"
+    )]
+    NoArrivals {
+        /// The memory.
+        memory: String,
+        /// The last of the caches on the way.
+        cache: String,
+    },
+    /// The NIC writes into the caches of a memory, and none is described.
+    #[error(
+        "the NIC writes into the caches before `{memory}`, and `{reach}` looks through none: describe one, with `arrivals`"
+    )]
+    NoCaches {
+        /// The memory.
+        memory: String,
+        /// The way to it.
+        reach: String,
     },
     /// The payload is beyond what a message can hold.
     #[error("a payload of {payload} is above {bound}, the largest that {what} carries; split it")]

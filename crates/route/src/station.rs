@@ -95,20 +95,6 @@ impl Station {
     }
 }
 
-impl Station {
-    /// Servers whose time is booked, over all instances: those of [`Station::servers`], and of a pool
-    /// its shared part and each part reserved for an endpoint.
-    pub fn booked_servers(&self) -> u64 {
-        match &self.kind {
-            StationKind::Pool { shared, reserved } => {
-                let parts = shared.iter().count() + reserved.iter().flatten().count();
-                parts as u64 * self.instances
-            }
-            _ => self.servers(),
-        }
-    }
-}
-
 fn interval(rate: offpath_quantity::OpRate) -> Option<Time> {
     (rate.get() > 0).then(|| rate.interval())
 }

@@ -9,13 +9,15 @@ use offpath_quantity::{BitRate, Bytes, Time};
 pub struct AddressSpread {
     /// The range that the addresses come from; `None` for the whole memory.
     pub range: Option<Bytes>,
+    /// Whether the range is what a NIC wrote there last, of which a cache holds its `arrivals` and no more.
+    pub arrived: bool,
     /// The share of accesses that reach the single hottest line, its copies counted apart.
     pub hottest: f64,
 }
 
 impl AddressSpread {
     /// Random addresses over the whole memory.
-    pub const UNIFORM: AddressSpread = AddressSpread { range: None, hottest: 0.0 };
+    pub const UNIFORM: AddressSpread = AddressSpread { range: None, arrived: false, hottest: 0.0 };
 }
 
 /// Which server of a station an operation takes.

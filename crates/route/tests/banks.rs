@@ -22,7 +22,7 @@ fn a_range_reaches_a_bank_a_stride() {
     assert!(all > 8, "the cases below reach up to 8 banks of {all}");
     let reached = |verb: Verb, range: Option<u64>, hottest: f64| {
         let path = router.path("client-soc").unwrap();
-        let access = AddressSpread { range: range.map(Bytes::new), hottest };
+        let access = AddressSpread { range: range.map(Bytes::new), arrived: false, hottest };
         let operation = PathOperation::new(verb, path, Bytes::new(64)).accessing(access);
         let route = router.route(&operation).unwrap();
         let station = router.station("soc.banks").unwrap();

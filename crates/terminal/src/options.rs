@@ -6,6 +6,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use offpath_profile::{Library, System, SystemRequest};
 use offpath_quantity::{Bytes, Time};
 use offpath_route::{Posting, VERBS, Verb};
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -30,9 +31,26 @@ pub struct SystemOptions {
     pub profiles: Option<PathBuf>,
 }
 
+/// Refuses an option that says the same thing twice: only one of two values could hold.
+///
+/// # Errors
+/// Where a name is given twice.
+pub fn check_once<'n>(option: &str, names: impl Iterator<Item = &'n str>) -> Result<(), Failure> {
+    let mut seen = BTreeSet::new();
+    match { names }.find(|name| !seen.insert(*name)) {
+        None => Ok(()),
+        Some(twice) => Err(Failure::input(format!("`{option}` gives `{twice}` twice"), "keep one of them")),
+    }
+}
+
 impl SystemOptions {
     /// The profiles to choose from.
+    ///
+    /// # Errors
+    /// Where a profile cannot be read, and where one number is set twice.
     pub fn library(&self) -> Result<Library, Failure> {
+        check_once("--set", self.set.iter().map(|set| set.split('=').next().unwrap_or_default().trim()))?;
+        check_once("--overlay", self.overlay.iter().map(String::as_str))?;
         Ok(match &self.profiles {
             Some(directory) => Library::with_directory(directory)?,
             None => Library::builtin(),

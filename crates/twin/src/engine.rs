@@ -241,6 +241,7 @@ impl EventEngine {
         Snapshot {
             at: self.now(),
             served: stations().map(|station| self.stations.served(station).collect()).collect(),
+            parts: stations().map(|station| self.stations.parts_served(station).collect()).collect(),
             served_hot: stations().map(|station| self.stations.served_hot(station)).collect(),
             held: stations().map(|station| self.stations.busy(station)).collect(),
             passed: stations().map(|station| self.stations.passed(station)).collect(),

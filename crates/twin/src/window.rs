@@ -22,6 +22,8 @@ pub struct Snapshot {
     pub at: Time,
     /// Server time that passed so far, by station and machine.
     pub served: Vec<Vec<Time>>,
+    /// The same of each part of a pool, the shared one first; none of other stations.
+    pub parts: Vec<Vec<Vec<Time>>>,
     /// What of it the banks served that hot lines are in, by station; none for other stations.
     pub served_hot: Vec<Time>,
     /// How long in-flight slots were held so far, by station; booked time for stations that are not held.
@@ -37,13 +39,17 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// How busy each station was since `earlier`, machine by machine; pools, which are counted in
-    /// requests, show the share of one server.
+    /// How busy each station was since `earlier`, machine by machine.
     pub fn usage(&self, earlier: &Snapshot, router: &Router) -> Vec<Usage> {
         let span = self.at.saturating_sub(earlier.at);
         let of = |(index, served): (usize, &Vec<Time>)| {
+            let station = StationId(index as u16);
+            if let StationKind::Pool { shared, reserved } = router.kind(station) {
+                let before = earlier.parts.get(index).map_or(&[][..], Vec::as_slice);
+                return Usage::of_pool(station, (*shared, reserved), before, &self.parts[index], span);
+            }
             let before = earlier.served.get(index).map_or(&[][..], Vec::as_slice);
-            Usage::of(router, StationId(index as u16), before, served, span)
+            Usage::of(router, station, before, served, span)
         };
         self.served.iter().enumerate().map(of).collect()
     }
@@ -69,8 +75,8 @@ impl Snapshot {
 pub struct Usage {
     /// The station.
     pub station: StationId,
-    /// The share of its server time that passed serving, from 0 to 1, by machine; of a pool the share of
-    /// its parts' time.
+    /// The share of its server time that passed serving, from 0 to 1, by machine; of a pool what passed over what may pass of
+    /// the endpoint that has the least left: nobody else uses the part that is reserved for one.
     pub machines: Vec<f64>,
 }
 
@@ -85,11 +91,48 @@ impl Usage {
         span: Time,
     ) -> Usage {
         let info = &router.stations()[station.index()];
-        let servers = info.booked_servers() as f64 / info.instances.max(1) as f64;
+        let servers = info.servers() as f64 / info.instances.max(1) as f64;
         let share = |(machine, after): (usize, &Time)| {
             let served = after.saturating_sub(before.get(machine).copied().unwrap_or_default());
             let offered = span.as_seconds() * servers;
             if offered > 0.0 { served.as_seconds() / offered } else { 0.0 }
+        };
+        Usage { station, machines: after.iter().enumerate().map(share).collect() }
+    }
+
+    /// The same of a pool, by what each of its parts served.
+    fn of_pool(
+        station: StationId,
+        (shared, reserved): (Option<Time>, &[Option<Time>]),
+        before: &[Vec<Time>],
+        after: &[Vec<Time>],
+        span: Time,
+    ) -> Usage {
+        let rate = |interval: Option<Time>| interval.map_or(0.0, |interval| 1.0 / interval.as_seconds());
+        let share = |(machine, after): (usize, &Vec<Time>)| {
+            let before = before.get(machine).map_or(&[][..], Vec::as_slice);
+            let passed = |part: usize, interval: Option<Time>| {
+                let served = after[part].saturating_sub(before.get(part).copied().unwrap_or_default());
+                served.as_seconds() * rate(interval)
+            };
+            let common = passed(0, shared);
+            let of_endpoint = |(index, own): (usize, &Option<Time>)| {
+                let (passed, room) = (passed(index + 1, *own), rate(shared) + rate(*own));
+                // Who sends nothing has all of its own left.
+                if own.is_some() && passed == 0.0 {
+                    0.0
+                } else {
+                    (common + passed) / (room * span.as_seconds())
+                }
+            };
+            let busiest = reserved.iter().enumerate().map(of_endpoint).fold(0.0, f64::max);
+            // Of a pool of which nothing is reserved.
+            let alone = if shared.is_some() && reserved.iter().all(Option::is_none) {
+                common / (rate(shared) * span.as_seconds())
+            } else {
+                0.0
+            };
+            if span > Time::ZERO { busiest.max(alone) } else { 0.0 }
         };
         Usage { station, machines: after.iter().enumerate().map(share).collect() }
     }

@@ -48,7 +48,11 @@ fn operation(router: &Router, draw: &mut Draw) -> PathOperation {
     let mut operation = PathOperation::new(verb, path, Bytes::new(payload)).posted(posting);
     if draw.chance(20) {
         let range = Some(Bytes::new(1 << draw.within(9, 20)));
-        operation = operation.accessing(AddressSpread { range, hottest: draw.one_of(&[0.0, 0.1, 0.5]) });
+        operation = operation.accessing(AddressSpread {
+            range,
+            arrived: false,
+            hottest: draw.one_of(&[0.0, 0.1, 0.5]),
+        });
     }
     operation
 }

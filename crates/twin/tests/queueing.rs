@@ -484,3 +484,24 @@ fn who_is_ended_leaves_its_slot_to_those_who_wait() {
         assert_eq!(ended, [done(1001), done(1003)], "{slots} slots, {reserved} reserved");
     }
 }
+
+/// A pool is full where those who send through it have nothing left, whatever is reserved for others who send nothing.
+#[test]
+fn a_full_pool_is_seen_to_be_full() {
+    let router = router();
+    let cores = router.station("nic.cores").unwrap();
+    let operation = PathOperation::new(Verb::Read, router.path("client-host").unwrap(), Bytes::ZERO);
+    let route = Arc::new(router.route(&operation).unwrap());
+    let (most, _) = route.demand(&router).capacity(&router).unwrap();
+    let usage = |share: f64| {
+        let arrivals = Arrivals::Poisson { rate_per_s: share * most };
+        let (warm_up, window) = (Time::from_us(50), Time::from_us(200));
+        let mix = vec![(route.clone(), 1.0)];
+        let load = Load { mix, arrivals, warm_up, window, seed: Seed::new(1), faults: None };
+        let seen = run(&router, &load).unwrap();
+        seen.usage.iter().find(|one| one.station == cores).unwrap().fullest().unwrap().1
+    };
+    let (half, full) = (usage(0.5), usage(0.99));
+    assert!((0.45..0.55).contains(&half), "{half}");
+    assert!((0.96..=1.0).contains(&full), "{full}");
+}

@@ -11,7 +11,7 @@ use offpath_evidence::Row;
 use offpath_plan::Ranged;
 use offpath_plan::check::Saturated;
 use offpath_plan::known::{Known, MovedBy, known};
-use offpath_profile::{Endpoint, Library, Machine, System, SystemRequest};
+use offpath_profile::{Cache, Endpoint, Library, Machine, System, SystemRequest};
 use offpath_quantity::{Bytes, Time};
 use offpath_route::{
     AddressSpread, Carrier, Demand, Path, PathOperation, Posting, RouteError, Router, StationId, StationKind,
@@ -118,6 +118,7 @@ impl PathAnswer {
                 Some(range) => range.get(),
                 None => responder(router, operation).1.memory.capacity.get(),
             },
+            range_arrived: operation.access.arrived,
             published: published(system, operation, rows),
             latency_ends: match carrier {
                 Carrier::Nic if route.ends_at_responder => {
@@ -224,7 +225,8 @@ fn ladder(router: &Router, operation: &PathOperation) -> Result<Vec<RungAnswer>,
     let through: Vec<&String> = way.iter().flat_map(|way| &way.through).chain(behind).collect();
     let caches = machine.caches.iter().filter(|cache| through.contains(&&cache.name));
     let powers = (10..50).step_by(2).map(|power| Bytes::new(1 << power));
-    let mut ranges: Vec<Bytes> = powers.chain(caches.map(|cache| cache.capacity)).collect();
+    let held = |cache: &Cache| if operation.access.arrived { cache.arrivals } else { Some(cache.capacity) };
+    let mut ranges: Vec<Bytes> = powers.chain(caches.filter_map(held)).collect();
     ranges.retain(|range| *range < capacity);
     ranges.push(capacity);
     ranges.sort_unstable();

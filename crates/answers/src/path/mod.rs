@@ -38,6 +38,8 @@ pub struct PathRequest {
     pub posting: Posting,
     /// The bytes of the responder's memory that addresses are spread over; all of it where absent.
     pub range: Option<Bytes>,
+    /// Whether the range is what a NIC wrote there last, for a processor's own loads and stores.
+    pub arrived: bool,
     /// Which system is meant.
     pub system: SystemOptions,
     /// Whether latency and capacity over payloads come with their intervals, as a page draws them.
@@ -53,6 +55,7 @@ impl Default for PathRequest {
             payload: None,
             posting: Posting::Single,
             range: None,
+            arrived: false,
             system: SystemOptions::default(),
             over_payloads: false,
         }
@@ -124,6 +127,8 @@ pub struct PathAnswer {
     pub posted: String,
     /// Bytes of the responder's memory that addresses are spread over.
     pub range_bytes: u64,
+    /// Whether these are what a NIC wrote there last, of which caches hold less than of what a program reads again.
+    pub range_arrived: bool,
     /// The published rows that measured this very operation, or a sweep that it is a place of; none where settings or
     /// overlays change the system.
     pub published: Vec<PublishedAnswer>,
@@ -423,12 +428,19 @@ impl<'a> PathDraft<'a> {
                 "leave `--size` out",
             ));
         }
+        if let Some(range) = request.range.filter(|_| request.arrived && !request.verb.row().is_touch()) {
+            return Err(Failure::input(
+                format!("`--arrived {range}`: a {} looks through no caches of a processor", request.verb),
+                "use it with `--verb load` or `--verb store`, or `--range` for the addresses of other verbs",
+            ));
+        }
         Ok(PathDraft { router, payload, request })
     }
 
     fn operation(&self, path: Path) -> PathOperation {
         let operation = PathOperation::new(self.request.verb, path, self.payload);
-        let access = AddressSpread { range: self.request.range, ..AddressSpread::UNIFORM };
+        let PathRequest { range, arrived, .. } = *self.request;
+        let access = AddressSpread { range, arrived, ..AddressSpread::UNIFORM };
         operation.posted(self.request.posting).accessing(access)
     }
 
@@ -436,13 +448,20 @@ impl<'a> PathDraft<'a> {
     fn check_range(&self, path: &Path) -> Result<(), Failure> {
         let (_, responder) = self.router.system().endpoint(&path.responder)?;
         let capacity = responder.memory.capacity;
-        match self.request.range.filter(|range| *range > capacity || *range == Bytes::ZERO) {
-            None => Ok(()),
-            Some(range) => Err(Failure::input(
-                format!("`--range {range}`: the memory of `{}` has {capacity}", path.responder),
-                format!("use 1B to {capacity}, or leave it out for all of it"),
-            )),
+        let option = if self.request.arrived { "arrived" } else { "range" };
+        let Some(range) = self.request.range else { return Ok(()) };
+        let least = self.payload.max(Bytes::new(1));
+        if range > capacity || range < least {
+            let reason = match range < least {
+                true => format!("one {} is of {}", self.request.verb, self.payload),
+                false => format!("the memory of `{}` has {capacity}", path.responder),
+            };
+            return Err(Failure::input(
+                format!("`--{option} {range}`: {reason}"),
+                format!("use {least} to {capacity}, or leave it out for all of it"),
+            ));
         }
+        Ok(())
     }
 
     /// What it costs.

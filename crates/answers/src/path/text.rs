@@ -184,9 +184,13 @@ fn one(report: &PathAnswer, screen: &Screen) -> String {
         text += &screen.verbatim(&curves(&report.curve));
     }
     if !report.ladder.is_empty() {
-        text += &screen.heading("Over working sets");
+        let (heading, axis, spread) = match report.range_arrived {
+            true => ("Over what arrived", "newest", "Of what the NIC wrote last, any of it."),
+            false => ("Over working sets", "working set", "Addresses are spread evenly over each."),
+        };
+        text += &screen.heading(heading);
         text += &format!(
-            "Addresses are spread evenly over each. The wait is that of 8 B which the next access needs ({}); bandwidths are \
+            "{spread} The wait is that of 8 B which the next access needs ({}); bandwidths are \
              of {} at a time ({}). 80% intervals beside them.\n",
             report.latency_basis,
             Bytes::new(report.payload_bytes),
@@ -206,8 +210,7 @@ fn one(report: &PathAnswer, screen: &Screen) -> String {
                 TableCell::Text(rung.binding_station.clone()),
             ]
         });
-        let header =
-            ["working set", "wait ns", "80%", "a thread Gbit/s", "80%", "all threads Gbit/s", "80%", "binds"];
+        let header = [axis, "wait ns", "80%", "a thread Gbit/s", "80%", "all threads Gbit/s", "80%", "binds"];
         text += &screen.table(&header, rows.collect());
     }
     if !report.ranged_numbers.is_empty() {

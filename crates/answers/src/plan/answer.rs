@@ -361,9 +361,12 @@ pub struct RecommendationAnswer {
     /// Draws of the joint sample.
     pub draws: usize,
     /// In which share of the draws the recommended set of alternatives is the best: no mix beats one of it by more than a
-    /// thousandth, and none of fewer alternatives is as good.
+    /// hundredth, and none of fewer alternatives is as good.
     pub best_in_share_of_draws: f64,
-    /// The same of the draws with the base mechanism; null where the evidence leaves no other open.
+    /// In which share of the draws it is, and a mix without one of the set is as good and no slower by a twentieth; null where
+    /// that is not so with the numbers as they are.
+    pub as_good_without_in_share_of_draws: Option<f64>,
+    /// In which share the set is the best of the draws with the base mechanism; null where the evidence leaves no other open.
     pub best_in_share_of_base_draws: Option<f64>,
     /// The same of the draws with the mechanisms that it leaves open.
     pub best_in_share_of_variant_draws: Option<f64>,
@@ -554,13 +557,15 @@ pub struct MissedAnswer {
     pub design: &'static str,
     /// The alternatives of it that were measured; empty where a mix was.
     pub alternatives: Vec<&'static str>,
+    /// The mix of it that was; null where alternatives were.
+    pub mix: Option<&'static str>,
     /// Whether the planned design is the shipped one; else some of its alternatives have the same steps.
     pub as_shipped: bool,
     /// What this plan says of the alternative, where the design is the shipped one and the row is about one's rate.
     pub planned_mreq_per_s: Option<f64>,
 }
 
-/// Two alternatives that were measured in the other order than they are planned in.
+/// Two alternatives or mixes that were measured in the other order than they are planned in.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ReversedOrderAnswer {
@@ -603,6 +608,9 @@ pub struct InfluenceAnswer {
     /// Whether the profile or the design states the range; else it reaches from two thirds of the design's number to one and
     /// a half times it.
     pub interval_stated: bool,
+    /// The processor whose other guesses draws move it with, being one without a name and an interval; null for others. The
+    /// ends of the range are of it alone.
+    pub drawn_with_guesses_of: Option<String>,
 }
 
 figures! {
@@ -1162,6 +1170,7 @@ impl RecommendationAnswer {
             rests_on: rests(&sure.rests_on),
             draws: sure.draws,
             best_in_share_of_draws: sure.best_in,
+            as_good_without_in_share_of_draws: sure.matched_in,
             best_in_share_of_base_draws: sure.best_in_by_mechanism.map(|(base, _)| base),
             best_in_share_of_variant_draws: sure.best_in_by_mechanism.map(|(_, open)| open),
             load_carried_in_share_of_draws: sure.carried_in,
@@ -1231,21 +1240,34 @@ impl GapAnswer {
     }
 }
 
+/// What a plan says of an alternative or a mix that the design names.
+fn planned_mreq_per_s(plan: &Plan, name: &str) -> Option<f64> {
+    let alternatives = plan.alternatives.iter().map(|one| (&one.name, one.rate.value));
+    let mut all = alternatives.chain(plan.mixes.iter().map(|one| (&one.name, one.rate.value)));
+    all.find(|(own, _)| *own == name).map(|(_, rate)| rate / 1e6)
+}
+
 impl MissedAnswer {
     fn of(one: Missed, plan: &Plan) -> MissedAnswer {
-        let Missed { row, published, design, alternatives, is_as_shipped } = one;
+        let Missed { row, published, design, alternatives, mix, is_as_shipped } = one;
         let is_rate = published.parse::<OpRate>().is_ok();
-        let planned = match alternatives[..] {
-            [only] if is_rate && is_as_shipped => plan.alternatives.iter().find(|one| one.name == only),
-            _ => None,
-        };
-        let planned_mreq_per_s = planned.map(|one| one.rate.value / 1e6);
-        MissedAnswer { row, published, design, alternatives, as_shipped: is_as_shipped, planned_mreq_per_s }
+        let only = mix.or(if let [only] = alternatives[..] { Some(only) } else { None });
+        let only = only.filter(|_| is_rate && is_as_shipped);
+        let planned_mreq_per_s = only.and_then(|only| planned_mreq_per_s(plan, only));
+        MissedAnswer {
+            row,
+            published,
+            design,
+            alternatives,
+            mix,
+            as_shipped: is_as_shipped,
+            planned_mreq_per_s,
+        }
     }
 
     /// The row with what it says and what the plan does, as in `W268 (A4: 58.3 M/s, planned 78.1)`.
     pub(super) fn text(&self) -> String {
-        let of = self.alternatives.join(", ");
+        let of = self.mix.map_or_else(|| self.alternatives.join(", "), str::to_string);
         if let Some(planned) = self.planned_mreq_per_s {
             return format!("{} ({of}: {}, planned {})", self.row, self.published, short(planned));
         }
@@ -1262,10 +1284,7 @@ impl ReversedOrderAnswer {
     /// A pair counts where the measured rates lie apart by more than single measurements of one paper are held to.
     fn all(measured: &[MeasuredRate], plan: &Plan) -> Vec<ReversedOrderAnswer> {
         const APART: f64 = 1.05;
-        let planned = |one: &MeasuredRate| {
-            let own = plan.alternatives.iter().find(|own| own.name == one.alternative);
-            own.map(|own| own.rate.value / 1e6)
-        };
+        let planned = |one: &MeasuredRate| planned_mreq_per_s(plan, one.of);
         let known: Vec<(&MeasuredRate, f64)> =
             measured.iter().filter_map(|one| Some((one, planned(one)?))).collect();
         let pairs = known.iter().flat_map(|faster| known.iter().map(move |slower| (faster, slower)));
@@ -1275,11 +1294,11 @@ impl ReversedOrderAnswer {
                     && of_faster < of_slower
             })
             .map(|((faster, of_faster), (slower, of_slower))| ReversedOrderAnswer {
-                faster: faster.alternative,
+                faster: faster.of,
                 faster_row: faster.row,
                 faster_published_mreq_per_s: faster.rate.as_million_per_s(),
                 faster_planned_mreq_per_s: *of_faster,
-                slower: slower.alternative,
+                slower: slower.of,
                 slower_row: slower.row,
                 slower_published_mreq_per_s: slower.rate.as_million_per_s(),
                 slower_planned_mreq_per_s: *of_slower,
@@ -1303,6 +1322,7 @@ impl InfluenceAnswer {
             changes_recommendation: one.changes.clone(),
             planned_again: one.planned,
             interval_stated: one.is_stated,
+            drawn_with_guesses_of: one.drawn_with.clone(),
         }
     }
 }

@@ -1,6 +1,8 @@
 //! What a plan rests on, in words.
 
-use super::answer::{MissedAnswer, PlanAnswer, RecommendationAnswer, RestAnswer, ReversedOrderAnswer};
+use super::answer::{
+    MissedAnswer, PlanAnswer, RecommendationAnswer, RestAnswer, ReversedOrderAnswer, SetAnswer,
+};
 use crate::figures::Goal;
 use offpath_plan::Basis;
 use offpath_terminal::output::{percent as share_text, short};
@@ -176,8 +178,14 @@ impl PlanAnswer {
             }
         );
         for (one, change) in planned.filter_map(|one| Some((one, one.changes_recommendation.as_ref()?))) {
-            text +=
-                &format!("turning point: somewhere within its interval {} makes it {change}\n", one.number);
+            // A reader sees them in no draw.
+            let alone = one.drawn_with_guesses_of.as_ref().map_or_else(String::new, |of| {
+                format!(", moved by itself; draws move your unnamed numbers of {of} together")
+            });
+            text += &format!(
+                "turning point: somewhere within its interval {} makes it {change}{alone}\n",
+                one.number
+            );
         }
         for variant in &self.variants {
             let gives = match (&variant.solved, &variant.refused) {
@@ -241,6 +249,16 @@ impl PlanAnswer {
             (_, true) => format!("; more often best is {}", others.join(", ")),
             (_, false) => format!("; otherwise most often {}", others.join(", ")),
         };
+        // Another seed draws other numbers, and which of two sets comes first may be its doing alone.
+        let next = sure.best_sets.iter().find(|one| one.alternatives != sure.set);
+        let is_near = |one: &SetAnswer| {
+            let (own, other) = (sure.best_in_share_of_draws, one.share_of_draws);
+            (own - other).abs() < 2.0 * ((own + other) / sure.draws as f64).sqrt()
+        };
+        let others = match next.is_some_and(is_near) && !others.is_empty() {
+            true => others + ", about as often",
+            false => others,
+        };
         let carrying = (sure.load_carried_in_share_of_draws * sure.draws as f64).round() as usize;
         let draws = match self.goal {
             _ if carrying == sure.draws => format!("{carrying} joint draws"),
@@ -264,13 +282,28 @@ impl PlanAnswer {
             _ => String::new(),
         };
         format!(
-            "recommendation: {} is the best set{}, none better by more than 0.1%, in {:.0}% of {draws} \
-             without past errors{by_mechanism}{others}{}\n",
+            "recommendation: {} is the best set{}, none better by more than 1%, in {:.0}% of {draws} \
+             without past errors{}{by_mechanism}{others}{}\n",
             sure.set.join(" + "),
             self.best_by(),
             sure.best_in_share_of_draws * 100.0,
+            self.matched(),
             self.undrawn()
         )
+    }
+
+    /// In how many draws what is recommended is no better than something else.
+    pub(super) fn matched(&self) -> String {
+        let matched = self.recommendation.as_good_without_in_share_of_draws.filter(|share| *share >= 0.005);
+        let which = if self.recommendation.set.len() > 1 { "a mix without one of it" } else { "another one" };
+        matched.map_or_else(String::new, |share| {
+            // Of the draws in which it is the best.
+            let when = match share > self.recommendation.best_in_share_of_draws - 0.005 {
+                true => "each time".to_string(),
+                false => format!("in {:.0}%", share * 100.0),
+            };
+            format!(" ({when} {which} is as good)")
+        })
     }
 }
 

@@ -15,6 +15,12 @@ pub(super) fn measurement(next: &Next) -> String {
              ends, or give it `low` and `high` in a copy of the profile",
             percent(*weight, 0)
         ),
+        // Named, it stays the same number wherever it is meant.
+        Next::Undrawn { number, weight, is_set: false } if number.starts_with("alternative.") => format!(
+            "name your `{number}`, which decides {} of the mix, under `[parameters]`, with `low` and `high`, and use it \
+             wherever the same is meant: without them it was drawn from two thirds of it to one and a half times it",
+            percent(*weight, 0)
+        ),
         Next::Undrawn { number, weight, is_set: false } => format!(
             "give your `{number}`, which decides {} of the mix, `low` and `high`: without them it was drawn from two thirds \
              of it to one and a half times it",

@@ -378,14 +378,15 @@ impl PlanAnswer {
         };
         let settled = if self.twin.settled { "" } else { "; NOT SETTLED" };
         let tie =
-            if self.optimal.unique { "" } else { "; a tie with other shares, of which this is the quickest" };
+            if self.optimal.unique { "" } else { "; a tie with other shares, of which none is quicker" };
         // Draws compare means: they tell nothing of a mix that has the lowest tail.
         let best = match self.goal {
             Goal::LowestP99 => String::new(),
             // A set is chosen again in each draw, and an error of the past says nothing of which one it would be.
             _ => format!(
-                "; the card's best set in {:.0}% of draws without past errors{}",
+                "; the card's best set in {:.0}% of draws without past errors{}{}",
                 sure.best_in_share_of_draws * 100.0,
+                self.matched(),
                 self.variant_set()
             ),
         };

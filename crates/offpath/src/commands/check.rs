@@ -47,7 +47,7 @@ pub struct Options {
 
 /// Checks, prints, and writes the changes where that is asked for.
 pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
-    let changes = options.what_if.changes(options.device.as_ref());
+    let changes = options.what_if.changes(options.device.as_ref())?;
     let otherwise = [changes_arguments(&changes), context.system.arguments()].concat();
     if options.fix && !otherwise.is_empty() {
         return Err(Failure::input(

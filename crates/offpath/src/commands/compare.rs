@@ -41,7 +41,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     let request = CompareRequest {
         design: options.design.clone(),
         devices: options.device.iter().map(|name| name.trim().to_string()).collect(),
-        changes: options.what_if.changes(None),
+        changes: options.what_if.changes(None)?,
         system: context.system.clone(),
         seed: options.seed,
     };

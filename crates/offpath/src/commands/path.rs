@@ -19,6 +19,7 @@ const EXAMPLES: &str = "\
 Examples:
   offpath path bluefield2 --path client-soc --verb read --size 64B
   offpath path bluefield3 --path dpa-dpa:soc --verb load --range 8MiB  a processor's own loads, by working set
+  offpath path bluefield3 --path dpa-dpa --verb load --arrived 512KiB  packets that came in, by how many wait
   offpath path bluefield2 --path soc-host --verb read --size 256KiB    names pcie1.down as binding
   offpath path bluefield2 --verb write --size 4KiB                     one line for each path
   offpath path bluefield2 --path soc-host --post batch:16 --set soc.pcie_mtu=512B --format json
@@ -49,6 +50,9 @@ pub struct Options {
     /// [default: all of that memory]
     #[arg(long, conflicts_with = "tool")]
     range: Option<Bytes>,
+    /// Bytes that a NIC wrote there last, among which a processor's own loads look: a backlog of packets
+    #[arg(long, value_name = "SIZE", conflicts_with_all = ["tool", "range"])]
+    arrived: Option<Bytes>,
     /// Also write a page with charts to this file: latency and capacity against payload, the topology
     #[arg(long, value_name = "FILE", conflicts_with = "tool")]
     html: Option<PathBuf>,
@@ -205,7 +209,8 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         verb: options.verb,
         payload: options.size.map(ToolSize::with_unit).transpose()?,
         posting: options.post,
-        range: options.range,
+        range: options.arrived.or(options.range),
+        arrived: options.arrived.is_some(),
         system: context.system.clone(),
         over_payloads: options.html.is_some(),
     };

@@ -7,6 +7,7 @@ use crate::progress::Progress;
 use clap::Args;
 use offpath::answers::plan::{PlanAnswers, PlanDraft, PlanRequest};
 use offpath::plan::{Changes, Design};
+use offpath_terminal::options::check_once;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -72,8 +73,12 @@ fn parameter(text: &str) -> Result<(String, String), String> {
 
 impl WhatIf {
     /// What the user changes in the design, planned for another device where one is given.
-    pub fn changes(&self, device: Option<&String>) -> Changes {
-        Changes {
+    ///
+    /// # Errors
+    /// Where one parameter is given twice.
+    pub fn changes(&self, device: Option<&String>) -> Result<Changes, Failure> {
+        check_once("--parameter", self.parameter.iter().map(|(name, _)| name.as_str()))?;
+        Ok(Changes {
             parameters: self.parameter.iter().cloned().collect(),
             workload: self.workload.clone(),
             device: device.cloned(),
@@ -82,7 +87,7 @@ impl WhatIf {
             steps: self.steps,
             scenario: self.scenario.clone(),
             ..Changes::default()
-        }
+        })
     }
 }
 
@@ -99,7 +104,7 @@ pub fn opened(file: &Path, changes: &Changes) -> Result<Design, Failure> {
 pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     let request = PlanRequest {
         design: options.design.clone(),
-        changes: options.what_if.changes(options.device.as_ref()),
+        changes: options.what_if.changes(options.device.as_ref())?,
         system: context.system.clone(),
         seed: options.seed,
         curve: options.curve || options.html.is_some(),

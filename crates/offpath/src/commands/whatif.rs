@@ -38,7 +38,7 @@ pub struct Options {
 pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     let request = WhatIfRequest {
         design: options.design.clone(),
-        changes: options.what_if.changes(options.device.as_ref()),
+        changes: options.what_if.changes(options.device.as_ref())?,
         system: context.system.clone(),
         seed: options.seed,
     };

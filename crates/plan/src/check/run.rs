@@ -387,7 +387,6 @@ pub fn saturated(
     let bursts = bursts(route.payload);
     let counted = (COUNTED.requests / bursts).max(FEWEST);
     let allowed = allowed(matches!(router.kind(binding), StationKind::InflightSlots(_)));
-    let is_time = |station: StationId| !matches!(router.kind(station), StationKind::Pool { .. });
     let seed =
         seed.child(operation.verb.name()).child(&operation.path.to_string()).index(operation.payload.get());
     let run = |in_flight: u32| -> Result<Saturated, LoadError> {
@@ -401,8 +400,7 @@ pub fn saturated(
             faults: None,
         };
         let seen = offpath_twin::run(router, &load)?;
-        let busy = seen.usage.iter().filter(|one| is_time(one.station));
-        let busy = busy.filter_map(|one| Some((one.station, one.fullest()?.1)));
+        let busy = seen.usage.iter().filter_map(|one| Some((one.station, one.fullest()?.1)));
         Ok(Saturated {
             in_flight,
             carried: seen.interval,

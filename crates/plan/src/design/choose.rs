@@ -125,6 +125,7 @@ impl Substitution<'_> {
         step.work = self.strings(&given.work);
         let numbers = [
             &mut step.bytes,
+            &mut step.arrived,
             &mut step.batch,
             &mut step.to,
             &mut step.wait,

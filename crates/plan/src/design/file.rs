@@ -103,7 +103,7 @@ pub(super) struct RawConstraints {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawMix {
-    pub(super) name: String,
+    pub(super) name: Spanned<String>,
     pub(super) fill: Vec<Spanned<String>>,
 }
 
@@ -215,6 +215,7 @@ macro_rules! step {
 step! {
     bytes: Spanned<toml::Value>,
     object: Spanned<String>,
+    arrived: Spanned<toml::Value>,
     batch: Spanned<toml::Value>,
     to: Spanned<toml::Value>,
     wait: Spanned<toml::Value>,

@@ -164,6 +164,8 @@ pub enum Step {
         bytes: Bytes,
         /// The object that it accesses, where it names one.
         object: Option<String>,
+        /// The bytes that a NIC wrote there last and among which it lies, where it says how many.
+        arrived: Option<Bytes>,
         /// Requests in a doorbell batch; 1 for single posting.
         batch: u32,
         /// How many machines it goes to at once.

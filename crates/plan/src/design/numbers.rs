@@ -15,7 +15,7 @@ impl Resolver<'_> {
         let id: Arc<str> = id.into();
         let value = self.moved.get(&*id).copied().unwrap_or(written.value);
         let Written { low, high, is_assumed, .. } = written;
-        let estimate = Estimate { id: id.clone(), value, low, high, is_assumed, span };
+        let estimate = Estimate { id: id.clone(), value, low, high, is_assumed, is_share: false, span };
         self.estimates.borrow_mut().insert(id.clone(), estimate);
         Read { base: value.base(), rests_on: vec![id] }
     }
@@ -220,6 +220,11 @@ impl Resolver<'_> {
         given: &Spanned<toml::Value>,
     ) -> Result<Read, miette::Report> {
         let read = self.number(id, given, Dimension::Ratio)?;
+        for one in &read.rests_on {
+            if let Some(one) = self.estimates.borrow_mut().get_mut(one) {
+                one.is_share = one.value.dimension() == Dimension::Ratio;
+            }
+        }
         // It may be a multiple of a number that has an interval.
         let estimates = self.estimates.borrow();
         let known = read.rests_on.iter().filter_map(|id| estimates.get(id));

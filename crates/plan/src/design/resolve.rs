@@ -103,18 +103,37 @@ impl Resolver<'_> {
         let (set, choices) = self.settings_and_choices()?;
         let passed_over = self.passed_over.take();
         for mix in &self.file.raw.mix {
-            if mix.fill.is_empty() {
+            let name = mix.name.get_ref();
+            if [BEST, GREEDY].contains(&name.as_str()) {
                 return Err(self.error(
-                    format!("mix `{}` fills nothing", mix.name),
-                    format!("name the alternatives that it fills in order, of {}", names(&alternatives)),
-                    0..0,
+                    format!("a mix is named `{name}`, as one is that every plan has"),
+                    "give it another name",
+                    mix.name.span(),
                 ));
             }
-            for name in &mix.fill {
+            if mix.fill.is_empty() {
+                return Err(self.error(
+                    format!("mix `{name}` fills nothing"),
+                    format!("name the alternatives that it fills in order, of {}", names(&alternatives)),
+                    mix.name.span(),
+                ));
+            }
+            for (index, name) in mix.fill.iter().enumerate() {
+                if mix.fill[..index].iter().any(|before| before.get_ref() == name.get_ref()) {
+                    return Err(self.error(
+                        format!("mix `{}` fills `{}` twice", mix.name.get_ref(), name.get_ref()),
+                        "name each alternative once, in the order in which they are filled",
+                        name.span(),
+                    ));
+                }
                 let is_known = alternatives.iter().any(|a| a.name == *name.get_ref());
                 if !is_known && !passed_over.contains(name.get_ref()) {
                     return Err(self.error(
-                        format!("mix `{}` names `{}`, which is not an alternative", mix.name, name.get_ref()),
+                        format!(
+                            "mix `{}` names `{}`, which is not an alternative",
+                            mix.name.get_ref(),
+                            name.get_ref()
+                        ),
                         format!("use one of {}", names(&alternatives)),
                         name.span(),
                     ));
@@ -124,7 +143,7 @@ impl Resolver<'_> {
         let alternatives_and_mixes: Vec<String> = alternatives
             .iter()
             .map(|one| one.name.clone())
-            .chain(self.file.raw.mix.iter().map(|mix| mix.name.clone()))
+            .chain(self.file.raw.mix.iter().map(|mix| mix.name.get_ref().clone()))
             .chain(passed_over.iter().cloned())
             .collect();
         let raw = &self.file.raw.design;
@@ -166,7 +185,7 @@ impl Resolver<'_> {
         let latency_bound = latency_bound.transpose()?;
         let clients = self.clients()?;
         let published = self.published(&alternatives_and_mixes)?;
-        let sweep = self.sweep()?;
+        let sweep = self.sweep(changes.only.is_none())?;
         let mut warnings: Vec<String> = workload
             .as_ref()
             .map(|w| w.warnings().iter().map(ToString::to_string).collect())
@@ -222,7 +241,7 @@ impl Resolver<'_> {
                 .mix
                 .iter()
                 .map(|mix| NamedMix {
-                    name: mix.name.clone(),
+                    name: mix.name.get_ref().clone(),
                     fill: mix.fill.iter().map(|name| name.get_ref().clone()).collect(),
                 })
                 .collect(),
@@ -294,7 +313,7 @@ impl Resolver<'_> {
             Ok(())
         };
         for mix in &self.file.raw.mix {
-            two(&mut mix.fill.iter(), &format!("mix `{}`", mix.name))?;
+            two(&mut mix.fill.iter(), &format!("mix `{}`", mix.name.get_ref()))?;
         }
         for one in self.file.raw.clients.iter().flat_map(|clients| &clients.published) {
             two(&mut [&one.of, &one.over].into_iter(), "the published ratio")?;
@@ -369,7 +388,7 @@ impl Resolver<'_> {
         let Some(name) = changes.mix.as_deref().or(given.as_ref().map(|name| name.get_ref().as_str())) else {
             return Ok(Runs::Best);
         };
-        if self.file.raw.mix.iter().any(|mix| mix.name == name) {
+        if self.file.raw.mix.iter().any(|mix| mix.name.get_ref() == name) {
             return Ok(Runs::Mix(name.to_string()));
         }
         let alternative = alternatives.iter().find(|one| one.name == name);
@@ -380,7 +399,8 @@ impl Resolver<'_> {
             _ if passed_over.contains(name) => return Ok(Runs::Best),
             _ => {}
         }
-        let mixes: String = self.file.raw.mix.iter().map(|mix| format!("`{}`, ", mix.name)).collect();
+        let mixes: String =
+            self.file.raw.mix.iter().map(|mix| format!("`{}`, ", mix.name.get_ref())).collect();
         let own: Vec<Alternative> = alternatives.iter().filter(|one| one.device.is_none()).cloned().collect();
         let message = match alternative {
             Some(_) => {
@@ -442,8 +462,8 @@ impl Resolver<'_> {
         Ok(())
     }
 
-    /// The parameter to vary; its values are of the parameter's own kind.
-    pub(super) fn sweep(&self) -> Result<Option<(String, Vec<f64>)>, miette::Report> {
+    /// The parameter to vary; its values are of the parameter's own kind. It says something of a design that is whole.
+    pub(super) fn sweep(&self, is_whole: bool) -> Result<Option<(String, Vec<f64>)>, miette::Report> {
         let Some(sweep) = &self.file.raw.sweep else { return Ok(None) };
         let name = sweep.parameter.get_ref();
         let Some(named) = self.names.get(name).filter(|_| name != RECORD) else {
@@ -459,7 +479,8 @@ impl Resolver<'_> {
                 sweep.parameter.span(),
             ));
         };
-        if !self.used.borrow().contains(name) {
+        // What a search left out may be what it says something of.
+        if is_whole && !self.used.borrow().contains(name) {
             return Err(self.error(
                 format!("nothing of this design is said by `{name}`: every value of it would plan the same"),
                 "write it where a step, an object or the application gives a number, or sweep another",

@@ -27,6 +27,7 @@ fn keys_of(row: &VerbRow) -> &'static [&'static str] {
     match (row.carriers.contains(&Carrier::Nic), row.own_payload) {
         (true, None) => &["bytes", "object", "batch", "to"],
         (true, Some(_)) => &["object", "batch", "to"],
+        (false, _) if row.is_touch() => &["bytes", "object", "arrived"],
         (false, _) => &["bytes", "object"],
     }
 }
@@ -293,7 +294,7 @@ impl Resolver<'_> {
         self.foreign_keys(spanned)?;
         if let [(verb, path)] = &step.verbs[..] {
             let verb = *verb;
-            let (bytes, read) = match (&step.bytes, verb.own_payload()) {
+            let (bytes, mut read) = match (&step.bytes, verb.own_payload()) {
                 (Some(bytes), _) => self.bytes(&format!("{id}.bytes"), bytes)?,
                 (None, Some(own)) => (own, Read::default()),
                 (None, None) => {
@@ -308,6 +309,30 @@ impl Resolver<'_> {
                 && !context.objects.contains_key(object.get_ref())
             {
                 return Err(self.unknown_object(object));
+            }
+            let mut arrived = None;
+            if let Some(given) = &step.arrived {
+                if let Some(object) = &step.object {
+                    return Err(self.error(
+                        format!(
+                            "`{verb}` on `{}` is of `{}` and of what arrived",
+                            path.get_ref(),
+                            object.get_ref()
+                        ),
+                        "keep `object` for what lies there, or `arrived` for what a NIC wrote there last",
+                        given.span(),
+                    ));
+                }
+                let (backlog, among) = self.bytes(&format!("{id}.arrived"), given)?;
+                if backlog < bytes {
+                    return Err(self.error(
+                        format!("`{verb}` on `{}`: {bytes} among {backlog} that arrived", path.get_ref()),
+                        "`arrived` counts all that the NIC wrote there since, its own bytes among them",
+                        given.span(),
+                    ));
+                }
+                read.rests_on.extend(among.rests_on);
+                arrived = Some(backlog);
             }
             let mut batch = 1;
             if let Some(given) = &step.batch {
@@ -332,6 +357,7 @@ impl Resolver<'_> {
                 path: path.get_ref().clone(),
                 bytes,
                 object: step.object.as_ref().map(|object| object.get_ref().clone()),
+                arrived,
                 batch,
                 to,
                 signals: Signals::default(),
@@ -486,6 +512,7 @@ impl Resolver<'_> {
         let given = [
             ("bytes", span(&step.bytes)),
             ("object", span(&step.object)),
+            ("arrived", span(&step.arrived)),
             ("batch", span(&step.batch)),
             ("to", span(&step.to)),
             ("time", span(&step.time)),

@@ -151,6 +151,7 @@ fn steps(
                     path: operation.path.to_string(),
                     bytes: operation.payload,
                     object,
+                    arrived: None,
                     batch: match operation.posting {
                         Posting::Single => 1,
                         Posting::Batch(count) => count,
