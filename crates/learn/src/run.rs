@@ -213,6 +213,12 @@ pub(crate) const DOUBTS: [LogCaution; 3] =
 const FEW_IN_FLIGHT: u64 = 16;
 /// Most queue pairs of a run.
 pub const MOST_QUEUE_PAIRS: u64 = 16_384;
+/// The greatest MTU of a port of verbs, in bytes.
+pub const MOST_MTU: u64 = 4096;
+/// The most bytes that a queue takes within a work request, beyond any device's: an entry of the longest queue has fewer.
+const MOST_INLINE: u64 = 1 << 14;
+/// The most READs in flight of a queue pair: verbs count them in a byte.
+const MOST_READS: u64 = 255;
 /// The greatest depth of a queue of a run.
 pub const MOST_DEPTH: u64 = 1 << 20;
 
@@ -323,6 +329,9 @@ impl ToolRun {
         if let Some(LogDetail::Number(threads @ 2..)) = more.get("posting_threads") {
             return not_modelled(format!("posting from {threads} threads"));
         }
+        if let Some(LogDetail::Text(unread)) = more.get("unread_conditions") {
+            return not_modelled(format!("a run of which the log states what cannot be read (`{unread}`)"));
+        }
         if let Some(beside) = more.get("beside") {
             return not_modelled(format!("a run with {beside} beside it"));
         }
@@ -354,7 +363,9 @@ impl ToolRun {
             ("the depth", conditions.tx_depth, 1, MOST_DEPTH),
             ("the CQ moderation", conditions.cq_moderation, 1, MOST_DEPTH),
             ("the length of posted lists", conditions.post_list, 1, MOST_DEPTH),
-            ("the MTU in bytes", bytes(conditions.mtu), 64, 1 << 16),
+            ("the MTU in bytes", bytes(conditions.mtu), 64, MOST_MTU),
+            ("what goes inline in bytes", bytes(conditions.inline), 0, MOST_INLINE),
+            ("the number of READs in flight", conditions.outstanding_reads, 1, MOST_READS),
             ("the payload in bytes", bytes(conditions.payload), 0, LONGEST_MESSAGE.get()),
         ] {
             if let Some(value) = value.filter(|value| !(least..=most).contains(value)) {

@@ -31,6 +31,7 @@
 
 mod decimal;
 mod document;
+mod failure;
 pub mod machine;
 mod measurement;
 mod reader;

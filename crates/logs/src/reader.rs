@@ -1,6 +1,7 @@
 //! A log, line by line: who wrote each line is told from what it says, and every line is accounted for.
 
 use crate::document::{self, Node};
+use crate::failure::says_failure;
 use crate::measurement::{LogCaution, LogMeasurement, LogTool};
 use crate::tools::{LineTool, MeasuredSuite, all_tools, read_document};
 use std::borrow::Cow;
@@ -34,7 +35,8 @@ pub enum RemarkKind {
     Failure,
     /// The line is known, and a figure on it cannot be typed without guessing.
     Withheld,
-    /// The line has figures, and the table or file that it stands in ends behind it before its run did.
+    /// The line begins a run that has no row, is the row before a gap of a sweep, or is the last of a table or file that ends
+    /// before its run did.
     Unended,
 }
 
@@ -70,7 +72,8 @@ pub struct LogRemark {
 pub struct LineAccount {
     /// Those that gave a figure.
     pub measured: u64,
-    /// Heads, conditions and remarks of a known tool, and rows all of whose figures are withheld.
+    /// Heads, conditions and remarks of a known tool, rows all of whose figures are withheld, and lines of a table that are not
+    /// read.
     pub known: u64,
     /// Those with nothing on them but rulers.
     pub blank: u64,
@@ -405,6 +408,28 @@ impl<R: BufRead> LogReader<R> {
         }
     }
 
+    /// Looks at a line that no tool reads, `why`: a program that fails says so in words of its libraries, its launcher or its
+    /// shell, and what stands within a table may be a row of it.
+    fn miss(&mut self, line: &LogLine<'_>, why: Option<Cow<'static, str>>) -> Offered {
+        if says_failure(line.text) && self.tools.iter_mut().any(|tool| tool.fail()) {
+            self.account.failed += 1;
+            self.sink.remark(RemarkKind::Failure, line.number, line.text, "the run failed");
+            return Offered::Taken;
+        }
+        let mut is_within = false;
+        for tool in &mut self.tools {
+            is_within |= tool.miss(line, &mut self.sink);
+        }
+        if !is_within {
+            self.account.unknown += 1;
+            return Offered::Nobody(why.unwrap_or(Cow::Borrowed("no known tool prints such a line")));
+        }
+        self.account.known += 1;
+        let why = why.unwrap_or(Cow::Borrowed("the line stands within a table, and no known tool prints it"));
+        self.sink.remark(RemarkKind::Withheld, line.number, line.text, why);
+        Offered::Taken
+    }
+
     /// Offers a line to the tools, as it stands but for what quotes or tags it and then without the sign of a comment, and
     /// counts it.
     fn offer(&mut self, number: u64, text: &str) -> Offered {
@@ -460,8 +485,7 @@ impl<R: BufRead> LogReader<R> {
                 None => break,
             }
         }
-        self.account.unknown += 1;
-        Offered::Nobody(why.unwrap_or(Cow::Borrowed("no known tool prints such a line")))
+        self.miss(&LogLine { number, text: body, is_cut: self.is_cut }, why)
     }
 
     /// Asks the tools for a line: the one of the line before, the others, and then whether it is a row that lost its

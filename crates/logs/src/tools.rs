@@ -30,6 +30,16 @@ pub(crate) trait LineTool: Send {
         Taken::No
     }
 
+    /// Looks at a line that nobody reads: whether it stands within a table, where the tool prints rows alone.
+    fn miss(&mut self, _line: &LogLine<'_>, _sink: &mut Sink) -> bool {
+        false
+    }
+
+    /// A line that is no tool's says that a program failed: whether it is this one.
+    fn fail(&mut self) -> bool {
+        false
+    }
+
     /// A line that only separates.
     fn ruler(&mut self, _text: &str) {}
 

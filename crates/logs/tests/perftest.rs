@@ -574,8 +574,7 @@ fn rows_that_break_their_header_are_reported() {
         &(GBIT.to_string()
             + " 65536 1000 92.30 0.176048\n 65536 1000 inf 92.30 0.176048\n 65536 1000 10.00 10.00 0.176048\n"),
     );
-    assert_eq!(found.remarked(RemarkKind::Unknown), [2]);
-    assert_eq!(found.remarked(RemarkKind::Withheld), [3]);
+    assert_eq!(found.remarked(RemarkKind::Withheld), [2, 3]);
     assert_eq!(found.of("bandwidth_gbit_per_s_mean"), [(3, 92.3), (4, 10.0)]);
     let wrong: Vec<_> = found.figures.iter().filter(|figure| figure.line == 4).collect();
     assert!(wrong.iter().all(|figure| figure.cautions.has(LogCaution::RateDiffers)));
@@ -896,7 +895,7 @@ fn glued_numbers_are_told_apart() {
     assert_eq!(found.value("latency_ns_stdev"), 2_465_900.0);
     assert_eq!(found.value("latency_ns_p99"), 1_216_650.0);
     let broken = read(&(LATENCY.to_string() + &row.replace("2465.901216.65", "2465.9.1216.65")));
-    assert_eq!((broken.figures.len(), broken.remarked(RemarkKind::Unknown)), (0, vec![2]));
+    assert_eq!((broken.figures.len(), broken.remarked(RemarkKind::Withheld)), (0, vec![2]));
 }
 
 /// Rows of a run whose program was still printing when another one's head came: sizes that fall, and iterations that change,
@@ -985,10 +984,10 @@ fn a_row_that_is_cut_off_gives_no_figure() {
     for cut in 1..6 {
         let found = read(&(head.clone() + &row[..row.len() - cut]));
         assert_eq!(found.figures, [], "{cut}");
-        assert_eq!(found.remarked(RemarkKind::Unknown), [found.account.lines()]);
+        assert_eq!(found.remarked(RemarkKind::Withheld), [found.account.lines()]);
     }
     let latency = read(&(LATENCY.to_string() + LATENCY_ROW.trim_end().trim_end_matches('1')));
-    assert_eq!((latency.figures.len(), latency.account.unknown), (0, 1));
+    assert_eq!((latency.figures.len(), latency.remarked(RemarkKind::Withheld)), (0, vec![2]));
     let counters = read("NIC statistics:\nrx_packets: 12\nrx_bytes: 345");
     let cautions: Vec<bool> =
         counters.figures.iter().map(|figure| figure.cautions.has(LogCaution::UnendedLine)).collect();
@@ -1040,4 +1039,145 @@ fn a_row_whose_figures_are_all_withheld_has_none() {
     let found = read(&format!("{MIB} 65536 5000 {huge} {huge} 99999999999999.999999\n"));
     assert_eq!((found.figures.len(), found.account.measured, found.account.known), (0, 0, 2));
     assert_eq!(found.remarked(RemarkKind::Withheld), [2, 2, 2]);
+}
+
+/// The lines of which a log says that something is missing, or that they are within a table and not read, and how many failed.
+fn missing(log: &str) -> (Vec<u64>, Vec<u64>, u64) {
+    let found = read(log);
+    (found.remarked(RemarkKind::Unended), found.remarked(RemarkKind::Withheld), found.account.failed)
+}
+
+/// A whole run of two rows.
+fn whole_run() -> String {
+    let head = head("RDMA_Write BW Test", " TX depth        : 128\n CQ Moderation   : 100\n");
+    head + RULER + MIB + " 2 5000 9.50 9.40 4.928307\n 4 5000 19.00 18.80 4.928307\n" + RULER
+}
+
+/// A program that hangs or dies before its first row prints its head and nothing else, and no word of a failure has to follow.
+#[test]
+fn a_run_without_a_row_is_told() {
+    let healthy = whole_run();
+    let next = healthy.lines().count() as u64 + 1;
+    let begun = head("RDMA_Read BW Test", " TX depth        : 128\n Outstand reads  : 16\n");
+    let title = next + 1;
+    for (more, first) in [
+        (begun.clone(), title),
+        (begun.clone() + RULER + GBIT, title),
+        (begun.clone() + RULER + GBIT + RULER, title),
+        (begun.clone() + "user@node:~$ \n", title),
+        ("$ ib_read_bw -a 10.0.0.1\n".to_string(), next),
+        (format!("{0}\n* Waiting for client to connect... *\n{0}\n", "*".repeat(36)), next + 1),
+        (begun.clone() + "^C\n" + &healthy, title),
+    ] {
+        assert_eq!(missing(&(healthy.clone() + &more)), (vec![first], vec![], 0), "{more}");
+    }
+    // The server of a READ's latency prints the header alone, and one that is only started prints when it is called.
+    let server = head("RDMA_Read Latency Test", "") + RULER + LATENCY + RULER;
+    assert_eq!(missing(&(healthy.clone() + &server)), (vec![], vec![], 0));
+    assert_eq!(missing(&(healthy.clone() + &server + &healthy)), (vec![], vec![], 0));
+    assert_eq!(missing(&format!("$ ib_write_bw &\n$ ib_write_bw 10.0.0.1\n{healthy}")), (vec![], vec![], 0));
+}
+
+/// What was interrupted has no part in the run behind it.
+#[test]
+fn an_interrupted_head_is_none_of_the_next_run() {
+    let head = head("RDMA_Write BW Test", " TX depth        : 128\n CQ Moderation   : 100\n");
+    let found = read(&(head + "^C\n" + &whole_run()));
+    assert!(!found.figures.is_empty());
+    assert!(found.figures.iter().all(|figure| !figure.cautions.has(LogCaution::Interleaved)));
+}
+
+/// Libraries, launchers and shells say in words of their own that a run failed, behind a table or in place of one.
+#[test]
+fn failures_in_other_words_are_failures() {
+    let healthy = whole_run();
+    for line in [
+        "Killed",
+        "Segmentation fault (core dumped)",
+        "srun: error: node1: task 0: Exited with exit code 1",
+        "mlx5: node1: got completion with error:",
+        "ibv_create_qp: Cannot allocate memory",
+        "No IB devices found",
+        "bash: ib_read_bw: command not found",
+    ] {
+        assert_eq!(missing(&format!("{healthy}{line}\n")), (vec![], vec![], 1), "{line}");
+        assert_eq!(read(&format!("{line}\n")).account.failed, 0, "no tool is there: {line}");
+    }
+}
+
+/// A row that cannot be read is none that is not there.
+#[test]
+fn a_line_of_a_table_that_is_not_read_is_withheld() {
+    let healthy = whole_run();
+    let at = healthy.lines().position(|line| line.starts_with(" 4 ")).expect("it is there") as u64 + 1;
+    for line in [
+        " 4 5000 19,00 18,80 4,928307",
+        " 4 5000 19.00 18.80 4.928307 <-- slow",
+        "client1:  4 5000 19.00 18.80 4.928307",
+        "[12:00:01]  4 5000 19.00 18.80 4.928307",
+        " 4 5000 19.00",
+        " 4 Completion of it is late",
+    ] {
+        let log = healthy.replace(" 4 5000 19.00 18.80 4.928307", line);
+        assert_eq!(missing(&log), (vec![], vec![at], 0), "{line}");
+    }
+    let word = healthy.replace(" 4 5000", "the next one is fine\n 4 5000");
+    assert_eq!(missing(&word), (vec![], vec![], 0));
+}
+
+/// The sizes of a sweep double.
+#[test]
+fn a_gap_of_a_sweep_is_told() {
+    let gap = whole_run().replace(" 4 5000 19.00 18.80", " 8 5000 38.00 37.60");
+    let at = gap.lines().position(|line| line.starts_with(" 8 ")).expect("it is there") as u64 + 1;
+    assert_eq!(missing(&gap), (vec![at], vec![], 0));
+    assert_eq!(missing(&whole_run()), (vec![], vec![], 0));
+}
+
+/// A column of a header that nobody knows gives the rows below it no meaning that they have without one.
+#[test]
+fn rows_below_a_header_that_is_refused_are_not_guessed() {
+    let header = GBIT.trim_end().to_string() + "   BW min[Gb/sec]\n";
+    let row = " 65536      1000             92.40              92.30                0.176048    3.11\n";
+    let found = read(&(whole_run() + RULER + &header + row + RULER));
+    assert!(!found.keys().contains(&"processor_use_percent_mean".to_string()), "{:?}", found.keys());
+    assert_eq!(found.remarked(RemarkKind::Withheld).len(), 1);
+    assert_eq!(read(row).whole().value("processor_use_percent_mean"), 3.11);
+}
+
+/// A condition that is stated and cannot be read is named, and is no default.
+#[test]
+fn a_condition_that_cannot_be_read_is_named() {
+    let unread = |log: &str| {
+        let conditions = read(log).figures.last().expect("a figure").conditions.clone();
+        (conditions.queue_pairs, conditions.more.get("unread_conditions").cloned())
+    };
+    let named = || Some(LogDetail::Text("number of qps".into()));
+    let huge = whole_run().replace("Number of qps   : 1", "Number of qps   : 99999999999999999999");
+    assert_eq!(unread(&huge), (None, named()));
+    let row = " 65536      1000             92.10              92.00                0.175476\n";
+    assert_eq!(unread(&format!("$ ib_write_bw -q $PAIRS server\n{GBIT}{row}")), (None, named()));
+    assert_eq!(unread(&format!("$ ib_write_bw -q $PAIRS server\n{}", whole_run())), (Some(1), None));
+}
+
+/// A line that names a program and is not understood ends the run above it, and a command over several lines is one.
+#[test]
+fn commands_of_others_and_over_several_lines() {
+    let row = " 65536      5000           50.00              49.97              0.095310\n";
+    for between in [
+        "$ ssh node2 ib_read_bw -d nic_1 10.0.0.1",
+        "$ kubectl exec pod1 -- ib_send_bw 10.0.0.1",
+        "$ for i in 1; do ib_read_bw 10.0.0.1; done",
+    ] {
+        let found = read(&format!("$ ib_write_bw -q 8 -t 1 server\n{GBIT}{row}{between}\n{GBIT}{row}"));
+        let own = &found.figures.last().expect("a figure").conditions;
+        assert_eq!((own.program.as_deref(), own.queue_pairs, own.tx_depth), (None, None, None), "{between}");
+    }
+    let found = read(&format!(
+        "$ ib_write_bw --report_gbits \\\n    -q 8 -b \\\n  -t 64 10.0.0.1\n{GBIT}{row}"
+    ));
+    assert_eq!(found.account.unknown, 0);
+    let own = &found.figures[0].conditions;
+    assert_eq!((own.queue_pairs, own.tx_depth), (Some(8), Some(64)));
+    assert_eq!((own.directions, own.side), (Some(TrafficDirections::Both), Some(LogSide::Requester)));
 }

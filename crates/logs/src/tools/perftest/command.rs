@@ -1,5 +1,6 @@
 //! A command line of perftest that stands above its output.
 
+use super::head::Field;
 use crate::decimal::Decimal;
 use crate::measurement::LogFigure;
 use crate::measurement::{LogConditions, LogDetail, LogOperation, LogSide, Scale, TrafficDirections};
@@ -17,6 +18,8 @@ pub(super) struct Command {
     /// Whether times are printed in cycles.
     pub(super) cycles: bool,
     pub(super) conditions: LogConditions,
+    /// Conditions whose value cannot be read.
+    pub(super) unread: Vec<Field>,
     rate_limit: Option<Arc<str>>,
     rate_units: Option<Arc<str>>,
 }
@@ -247,6 +250,13 @@ fn is_end(word: &str) -> bool {
 }
 
 impl Command {
+    /// Whether a text has the name of a program as a word.
+    pub(super) fn names_program(text: &str) -> bool {
+        let is_letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let mut words = text.split(|c| !is_letter(c));
+        words.any(|word| PROGRAMS.iter().any(|(program, ..)| *program == word))
+    }
+
     /// Reads a command line behind a prompt or at the start of a line; nothing where it is none.
     pub(super) fn read(text: &str) -> Option<Command> {
         if !text.contains("ib_") && !text.contains("raw_ethernet_") || text.len() > 2_000 {
@@ -273,6 +283,7 @@ impl Command {
             duration: None,
             cycles: false,
             conditions: LogConditions::default(),
+            unread: Vec::new(),
             rate_limit: None,
             rate_units: None,
         };
@@ -409,6 +420,18 @@ impl Command {
         let number = Decimal::read(value);
         let whole = number.and_then(Decimal::whole);
         let own = &mut self.conditions;
+        let field = match letter {
+            'q' => Some(Field::QueuePairs),
+            't' => Some(Field::TxDepth),
+            'r' => Some(Field::RxDepth),
+            'l' => Some(Field::PostList),
+            'Q' => Some(Field::CqModeration),
+            'o' => Some(Field::OutstandingReads),
+            'I' => Some(Field::Inline),
+            'm' => Some(Field::Mtu),
+            _ => None,
+        };
+        self.unread.extend(field.filter(|_| whole.is_none()));
         match letter {
             'D' => {
                 let seconds = number.and_then(|number| Scale::SECONDS.figure(number));

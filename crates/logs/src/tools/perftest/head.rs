@@ -8,7 +8,7 @@ use crate::measurement::{
 };
 use crate::reader::{LogLine, RemarkKind, Sink};
 use offpath_quantity::Bytes;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Headers that are kept of programs that print into one another.
@@ -256,6 +256,9 @@ impl Part {
 const UNENDED: &str = "no line of dashes ends the table below this row, as perftest draws one where a run has ended: the \
                        program stopped before, or the log is cut";
 
+/// Why a run is missing.
+const NO_ROW: &str = "a run of perftest begins here and no row of it follows: the program stopped before, or the log is cut";
+
 /// What was printed of a field so far.
 #[derive(Clone, Debug)]
 struct Stated {
@@ -272,11 +275,13 @@ pub(super) struct SeenRows {
     pub(super) iterations: u64,
     is_grown: bool,
     is_repeated: bool,
+    /// Whether sizes lie between the last row and the one before it: those of a sweep double.
+    pub(super) has_gap: bool,
 }
 
 impl SeenRows {
     pub(super) fn first(size: u64, iterations: u64) -> SeenRows {
-        SeenRows { size, iterations, is_grown: false, is_repeated: false }
+        SeenRows { size, iterations, is_grown: false, is_repeated: false, has_gap: false }
     }
 
     /// Whether it is a sweep that may go on.
@@ -294,6 +299,7 @@ impl SeenRows {
         let before = *self;
         (self.size, self.iterations) = (size, iterations);
         self.is_grown |= size > before.size;
+        self.has_gap = self.is_sweep() && size > before.size.saturating_mul(2);
         self.is_repeated |= size == before.size;
         if size < before.size {
             Some(format!("the size falls from {} to {size} B", before.size))
@@ -314,6 +320,8 @@ pub(super) struct Section {
     title: Option<Title>,
     titles_differ: bool,
     fields: BTreeMap<Field, Stated>,
+    /// Those whose value could not be read.
+    unread: BTreeSet<Field>,
     command: Option<Command>,
     pub(super) tables: Vec<Table>,
     pub(super) rows: u64,
@@ -329,6 +337,12 @@ pub(super) struct Section {
     pub(super) is_title_ruled: bool,
     /// The last row of the table, with its line.
     last_row: Option<(u64, String)>,
+    /// Its first line.
+    first_line: Option<(u64, String)>,
+    /// Lines of dashes below the header of a table that has no row.
+    pub(super) rulers_of_none: u32,
+    /// Whether the table's header is one that was not understood.
+    pub(super) is_refused: bool,
     pub(super) failed: bool,
     pub(super) waited: bool,
     pub(super) events: bool,
@@ -369,6 +383,12 @@ impl Section {
         self.dirty = true;
     }
 
+    /// A field is there whose value cannot be read.
+    pub(super) fn add_unread(&mut self, field: Field) {
+        self.unread.insert(field);
+        self.dirty = true;
+    }
+
     pub(super) fn add_command(&mut self, command: Command) {
         self.cycles = command.cycles.then_some(true);
         self.command = Some(command);
@@ -385,6 +405,7 @@ impl Section {
         }
         self.tables.push(table);
         (self.rows_of_table, self.last_row) = (0, None);
+        (self.rulers_of_none, self.is_refused) = (0, false);
         (self.seen, self.is_mixed) = (None, false);
         self.samples = None;
     }
@@ -406,6 +427,7 @@ impl Section {
         self.part = Some(part);
         self.tables.clear();
         (self.rows_of_table, self.rulers, self.last_row) = (0, 0, None);
+        (self.rulers_of_none, self.is_refused) = (0, false);
         (self.seen, self.is_mixed) = (None, false);
         self.dirty = true;
     }
@@ -417,9 +439,31 @@ impl Section {
         self.last_row = Some((line.number, line.text.to_string()));
     }
 
-    /// Tells that its table ends here without the line below it. Where no line stands above it either, somebody took a part of
-    /// a log, and whether the run ended is not known.
+    /// Takes note of the line in which it begins.
+    pub(super) fn note_first(&mut self, line: &LogLine<'_>) {
+        if self.first_line.is_none() && (self.is_begun() || !self.tables.is_empty()) {
+            self.first_line = Some((line.number, line.text.to_string()));
+        }
+    }
+
+    /// Whether it was begun and has nothing that was measured. What a server is asked for it prints when somebody calls, and of a
+    /// READ's latency it prints the header alone.
+    fn is_without_rows(&self) -> bool {
+        let is_asked = self.command.as_ref().is_some_and(|command| command.side == Some(LogSide::Requester));
+        let is_begun = self.has_head() || self.waited || is_asked || !self.tables.is_empty();
+        let is_ended = self.rulers_of_none > 0 && self.side() != Some(LogSide::Requester);
+        is_begun && self.rows == 0 && !self.failed && self.samples.is_none() && !is_ended
+    }
+
+    /// Tells that its table ends here without the line below it, or that it has no row at all. Where no line stands above the
+    /// table either, somebody took a part of a log, and whether the run ended is not known.
     pub(super) fn tell_unended(&self, sink: &mut Sink) {
+        if self.is_without_rows() {
+            if let Some((line, text)) = &self.first_line {
+                sink.remark(RemarkKind::Unended, *line, text, NO_ROW);
+            }
+            return;
+        }
         match &self.last_row {
             _ if self.seen.is_some_and(|seen| seen.is_endless()) => {}
             Some((line, text)) if self.is_ruled => {
@@ -604,6 +648,14 @@ impl Section {
                 _ => LogDetail::Text(value.into()),
             };
             conditions.set(key, detail);
+        }
+        // Of what a command says and cannot be read the head may say it.
+        let given = self.command.iter().flat_map(|command| &command.unread);
+        let given = given.filter(|field| !self.fields.contains_key(field));
+        let unread: BTreeSet<Field> = self.unread.iter().chain(given).copied().collect();
+        if !unread.is_empty() {
+            let titles = FIELDS.iter().filter(|(_, field)| unread.contains(field)).map(|(title, _)| *title);
+            conditions.set_text("unread_conditions", &titles.collect::<Vec<_>>().join(", "));
         }
         if let Some(memory) = &self.memory {
             conditions.set("payload_memory", LogDetail::Text(memory.clone()));

@@ -59,7 +59,10 @@ pub(crate) fn read_document(node: &Node, sink: &mut Sink) -> bool {
                 None => unknown(sink, "no test of perftest has this name"),
             },
             (_, Some(field)) if field.accepts(text) => section.add_field(field, text),
-            (_, Some(_)) => unknown(sink, "a condition of perftest has a value that it never writes"),
+            (_, Some(field)) => {
+                section.add_unread(field);
+                unknown(sink, "a condition of perftest has a value that it never writes");
+            }
             ("cuda_device" | "musa_device", None) => {
                 section.memory = key.strip_suffix("_device").map(Into::into)
             }

@@ -10,11 +10,15 @@ use crate::decimal::{Decimal, Printed};
 use crate::measurement::{LogCaution, LogCautions, LogConditions, LogMeasurement, LogTool};
 use crate::reader::{LogLine, RemarkKind, Sink, Taken};
 use crate::tools::LineTool;
+use command::Command;
 use head::{Field, Part, Section, SeenRows};
 pub(crate) use json::read_document;
 use row::{Cell, RowFacts};
 use std::sync::Arc;
 use table::Table;
+
+/// Bytes of a command over several lines.
+const MOST_OF_COMMAND: usize = 2_000;
 
 /// Tokens of the longest row, and one more.
 const MOST_CELLS: usize = 12;
@@ -136,59 +140,23 @@ pub(crate) struct Perftest {
     above: Option<SeenRows>,
     /// Whether a row of it stood before, in this file.
     has_run: bool,
+    /// A command line that goes on in the next one.
+    continued: Option<String>,
 }
 
 impl LineTool for Perftest {
     fn take(&mut self, line: &LogLine<'_>, sink: &mut Sink) -> Taken {
-        let text = line.text;
-        if text.starts_with(|c: char| c.is_ascii_digit() || c == '-') {
-            return self.take_row(line, sink);
-        }
-        if let Some(title) = head::Title::read(text) {
-            if self.section.rows > 0 || self.section.failed {
-                self.begin(sink);
-            }
-            self.begin_below_one_line(sink);
-            self.section.add_title(title);
-            return Taken::Known;
-        }
-        if let Some(table) = Table::read(text) {
-            return match table {
-                Ok(table) => {
-                    self.disown_rows(sink);
-                    if self.section.rows_of_table > 0 && self.section.programs() == 1 {
-                        self.section.tell_unended(sink);
-                    }
-                    self.section.add_table(table);
-                    Taken::Known
-                }
-                Err(why) => Taken::Unknown(why.into()),
-            };
-        }
-        if let Some(fields) = Field::read_line(text) {
-            if fields.iter().any(|(field, value)| !field.accepts(value)) {
-                return Taken::Unknown("a condition of perftest has a value that it never prints".into());
-            }
-            if !self.section.has_stated(&fields) {
-                self.disown_rows(sink);
-            }
-            if self.section.rows > 0 {
-                self.begin(sink);
-            }
-            fields.into_iter().for_each(|(field, value)| self.section.add_field(field, value));
-            return Taken::Known;
-        }
-        if let Some(command) = command::Command::read(text) {
-            self.begin(sink);
-            self.section.add_command(command);
-            return Taken::Known;
-        }
-        self.take_other(text, sink)
+        let taken = self.take_line(line, sink);
+        self.section.note_first(line);
+        taken
     }
 
     fn take_fragment(&mut self, line: &LogLine<'_>, sink: &mut Sink) -> Taken {
         let Some(cells) = cells(line.text) else { return Taken::No };
         let Some(found) = row::fragment(&cells) else { return Taken::No };
+        if self.section.is_refused {
+            return Taken::Unknown("the header above the row has a column that is not perftest's".into());
+        }
         // A table that has its header has other rows: this one stands for itself.
         let mut own = Section::default();
         own.is_mixed = self.section.is_mixed;
@@ -209,12 +177,37 @@ impl LineTool for Perftest {
         row::put(&facts, &found.cells, line, sink)
     }
 
+    fn miss(&mut self, line: &LogLine<'_>, sink: &mut Sink) -> bool {
+        // What begins as a row is one; between a table's two lines of dashes, what has a row's numbers behind something else.
+        let is_number = line.text.starts_with(|c: char| c.is_ascii_digit());
+        let numbers = line.text.split_ascii_whitespace().filter(|word| Decimal::read(word).is_some());
+        let has_numbers = self.section.is_ruled && numbers.count() > 1;
+        let has_table = !self.section.tables.is_empty() || self.section.is_refused;
+        let is_within =
+            has_table && self.section.samples.is_none() && (is_number || has_numbers);
+        // What names a program is a command, whoever runs it there: what follows is none of the run before.
+        let is_ended = self.section.rows > 0 || !self.section.has_head();
+        if is_ended && Command::names_program(line.text) {
+            self.begin(sink);
+        }
+        is_within
+    }
+
+    fn fail(&mut self) -> bool {
+        let is_there = self.section.is_begun() || self.has_run;
+        self.section.failed |= is_there;
+        is_there
+    }
+
     fn ruler(&mut self, text: &str) {
         if text.len() < 40 || !text.bytes().all(|byte| byte == b'-') {
             return;
         }
         if self.section.rows_of_table == 0 {
             self.section.is_ruled = true;
+            let has_table = !self.section.tables.is_empty() || self.section.is_refused;
+            self.section.rulers_of_none += u32::from(has_table);
+            self.section.is_refused = false;
             return;
         }
         // Each of two interleaved programs ends its table with a line of its own.
@@ -234,6 +227,84 @@ impl LineTool for Perftest {
 }
 
 impl Perftest {
+    fn take_line(&mut self, line: &LogLine<'_>, sink: &mut Sink) -> Taken {
+        let text = line.text;
+        if let Some(taken) = self.take_continued(line, sink) {
+            return taken;
+        }
+        if text.starts_with(|c: char| c.is_ascii_digit() || c == '-') {
+            return self.take_row(line, sink);
+        }
+        if let Some(title) = head::Title::read(text) {
+            // One line of dashes may be the one above the title of another program; of two the first ends the table.
+            if self.section.rows > 0 || self.section.failed || self.section.rulers_of_none > 1 {
+                self.begin(sink);
+            }
+            self.begin_below_one_line(sink);
+            self.section.add_title(title);
+            return Taken::Known;
+        }
+        if let Some(table) = Table::read(text) {
+            return match table {
+                Ok(table) => {
+                    self.disown_rows(sink);
+                    if self.section.rows_of_table > 0 && self.section.programs() == 1 {
+                        self.section.tell_unended(sink);
+                    }
+                    self.section.add_table(table);
+                    Taken::Known
+                }
+                Err(why) => {
+                    self.section.is_refused = true;
+                    Taken::Unknown(why.into())
+                }
+            };
+        }
+        if let Some(fields) = Field::read_line(text) {
+            if fields.iter().any(|(field, value)| !field.accepts(value)) {
+                // What is stated and cannot be read is no default either.
+                let unread = fields.iter().filter(|(field, value)| !field.accepts(value));
+                unread.for_each(|(field, _)| self.section.add_unread(*field));
+                return Taken::Unknown("a condition of perftest has a value that it never prints".into());
+            }
+            if !self.section.has_stated(&fields) {
+                self.disown_rows(sink);
+            }
+            if self.section.rows > 0 {
+                self.begin(sink);
+            }
+            fields.into_iter().for_each(|(field, value)| self.section.add_field(field, value));
+            return Taken::Known;
+        }
+        if let Some(command) = Command::read(text) {
+            self.begin(sink);
+            self.section.add_command(command);
+            return Taken::Known;
+        }
+        self.take_other(text, sink)
+    }
+
+    /// A command that goes on in the next line, behind a `\\`, is looked at when it is whole.
+    fn take_continued(&mut self, line: &LogLine<'_>, sink: &mut Sink) -> Option<Taken> {
+        let (begun, is_begun) = match self.continued.take() {
+            Some(begun) => (begun, true),
+            None => (String::new(), false),
+        };
+        let own = line.text.strip_suffix('\\');
+        if !is_begun && !own.is_some_and(Command::names_program) {
+            return None;
+        }
+        let whole = format!("{begun} {}", own.unwrap_or(line.text));
+        if own.is_some() && whole.len() < MOST_OF_COMMAND {
+            self.continued = Some(whole);
+            return Some(Taken::Known);
+        }
+        self.begin(sink);
+        let command = Command::read(whole.trim())?;
+        self.section.add_command(command);
+        Some(Taken::Known)
+    }
+
     /// A new run begins.
     fn begin(&mut self, sink: &mut Sink) {
         self.section.tell_unended(sink);
@@ -330,7 +401,20 @@ impl Perftest {
         if line.is_cut && row::lacks_digits(&cells) {
             return Taken::Unknown(CUT.into());
         }
+        let above = self.section.seen.map(|seen| seen.size);
         self.hold_to_table(&cells, line, sink);
+        if let Some((seen, above)) = self.section.seen.zip(above)
+            && seen.has_gap
+            && self.section.is_ruled
+            && !self.section.is_mixed
+            && self.section.programs() == 1
+        {
+            let why = format!(
+                "from the row above to this one the size grows from {above} to {} B, where perftest doubles it: rows are missing",
+                seen.size
+            );
+            sink.remark(RemarkKind::Unended, line.number, line.text, why);
+        }
         self.section.add_row(line);
         self.has_run = true;
         let facts = RowFacts::of(&mut self.section);
@@ -390,6 +474,11 @@ impl Perftest {
             }
             self.section.memory = Some(Arc::from("cuda"));
             self.section.dirty = true;
+            return Taken::Known;
+        }
+        // Somebody ended it: what comes next is another run.
+        if text == "^C" && (self.section.is_begun() || self.section.rows > 0) {
+            self.begin(sink);
             return Taken::Known;
         }
         if starts(&["test with events"]) {
