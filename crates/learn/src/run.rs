@@ -198,7 +198,8 @@ pub enum NotARun {
         why: &'static str,
     },
     /// The log does not say what the figure depends on.
-    #[error("the log does not say {}; name it, or take a log with its head", .missing.join(", "))]
+    #[error("the log does not say {}; take a log with its head, or write the command that ran on a line above the rows, as `$ ib_read_bw -q 1 -t 128 \
+         -Q 100 SERVER`", .missing.join(", "))]
     Missing {
         /// What is missing, in words.
         missing: Vec<&'static str>,
@@ -331,6 +332,12 @@ impl ToolRun {
         }
         if let Some(LogDetail::Text(unread)) = more.get("unread_conditions") {
             return not_modelled(format!("a run of which the log states what cannot be read (`{unread}`)"));
+        }
+        // RoCE calls itself InfiniBand; iWARP and the transports of clouds have other packets.
+        if let Some(LogDetail::Text(transport)) = more.get("transport")
+            && **transport != *"IB"
+        {
+            return not_modelled(format!("a transport of type {transport}"));
         }
         if let Some(beside) = more.get("beside") {
             return not_modelled(format!("a run with {beside} beside it"));

@@ -4,7 +4,7 @@
 use offpath_learn::diagnose::{
     Cause, CauseGroup, Diagnosis, DiagnosisVerdict, LoggedFigures, diagnose, exactly,
 };
-use offpath_logs::{LogItem, LogReader};
+use offpath_logs::{LogItem, LogReader, RemarkKind};
 use offpath_profile::{Library, System, SystemRequest};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
@@ -164,6 +164,8 @@ impl Thread {
                     LogItem::Measurement(measurement) => {
                         figures.add(&format!("{index}.log"), &measurement);
                     }
+                    // Whoever asks gives some sizes of a sweep.
+                    LogItem::Remark(remark) if remark.kind == RemarkKind::Unended => {}
                     LogItem::Remark(remark) => panic!("{}: {remark:?}", self.address),
                 }
             }

@@ -59,11 +59,11 @@ pub struct DiagnoseAnswer {
     /// That the ends of the path have ports of different rates, of which the slower one bounds both; null where they have not.
     pub unlike_ends: Option<String>,
     /// `normal`, `held-back-as-stated`, `incomplete` (one of these, where a run failed), `low`, `slightly-low`, `slightly-high`, `high`,
-    /// `inconclusive` (lower or higher than expected, by no more than what is not known of the card leaves open) or
-    /// `nothing-comparable`.
+    /// `inconclusive` (lower or higher than expected, by no more than what is not known of the card leaves open), `contradictory` (more
+    /// than what their own head allows: head and rows are not of one run) or `nothing-comparable`.
     #[cfg_attr(
         test,
-        schemars(extend("enum" = ["normal", "held-back-as-stated", "incomplete", "low", "slightly-low", "slightly-high", "high", "inconclusive", "nothing-comparable"]))
+        schemars(extend("enum" = ["normal", "held-back-as-stated", "incomplete", "low", "slightly-low", "slightly-high", "high", "inconclusive", "contradictory", "nothing-comparable"]))
     )]
     pub verdict: &'static str,
     /// The median share of the expected performance; null where no figure can be compared.
@@ -96,14 +96,16 @@ pub struct DiagnoseAnswer {
     pub questions: Vec<QuestionAnswer>,
     /// What the logs do not state, and was taken as the tool has it.
     pub assumed: Vec<String>,
-    /// What the collection says and the rows prove wrong; where there is such, nothing in it speaks for a cause.
+    /// What the collection or the log's own head says and the rows prove wrong; where it is the collection, nothing in it speaks for a
+    /// cause.
     pub contradictions: Vec<String>,
     /// Figures that are not compared.
     pub skipped: Vec<SkippedAnswer>,
     /// What the collection finds odd of the machine, whatever the rows look like: the profile may have it too.
     pub oddities: Vec<String>,
-    /// Runs of which the tool says that they failed, runs whose table ends without its last line, rows that carried nothing, and logs
-    /// without a figure or without one that could be compared, each once a log: nothing is said of what they were to measure.
+    /// Runs of which somebody says that they failed, runs that began and have no row, tables that end without their last line or have a
+    /// gap or a line that is not read, rows that carried nothing or are not compared, and logs without a figure or without one that could be
+    /// compared, each once a log: nothing is said of what they were to measure.
     pub failed: Vec<UnreadLinesAnswer>,
     /// Other lines that give no figure and are none that a known tool prints beside them; `offpath import` names each.
     pub unread_lines: u64,
@@ -341,10 +343,19 @@ pub fn diagnose(request: &DiagnoseRequest) -> Result<DiagnoseAnswer, Failure> {
     let found = of(&system, figures, machine.as_ref(), leeway).map_err(|error| {
         Failure::input(error.to_string(), format!("`offpath path {}` lists paths", request.device))
     })?;
+    let aside = found.left_aside.iter().map(|one| UnreadLinesAnswer {
+        file: one.file.clone(),
+        line: one.line,
+        count: one.rows,
+        why: format!("the row is not compared: {}", one.why),
+    });
+    failed.extend(aside);
+    let copies: Vec<String> = found.copies.iter().map(|(copy, _)| copy.to_string()).collect();
     let mut answer = DiagnoseAnswer::of(&system, path, found, request.least_share);
     answer.assumed.extend(unread.into_iter().chain(open));
     for (file, count) in read {
-        let is_known = answer.points.iter().any(|point| point.file == file)
+        let is_known = copies.contains(&file)
+            || answer.points.iter().any(|point| point.file == file)
             || failed.iter().any(|known| known.file == file);
         if !is_known {
             let why = "no line of it could be compared with what is expected".to_string();
@@ -494,14 +505,16 @@ impl DiagnoseAnswer {
         }
     }
 
-    /// Whether every row reaches the share that is asked for and is none that no port carries nor one of which some operations
-    /// stalled, and of every log something was compared and no run failed; without a share, whether any row could be compared.
+    /// Whether every row reaches the share that is asked for and is none that no port carries, none that its own head does not allow and
+    /// none of which some operations stalled, and of every log something and of every run each row was compared and no run failed;
+    /// without a share, whether any row could be compared.
     pub fn is_met(&self) -> bool {
         let is_impossible =
             self.shapes.iter().any(|shape| ["above-line-rate", "timer-wait"].contains(&shape.name));
         match self.reaching_rows {
             Some(reaching) => {
                 let all = !self.points.is_empty() && reaching == self.points.len() as u64;
+                let is_impossible = is_impossible || self.verdict == "contradictory";
                 all && self.failed.is_empty() && !is_impossible
             }
             None => !self.points.is_empty(),

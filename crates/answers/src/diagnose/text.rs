@@ -37,8 +37,11 @@ impl DiagnoseAnswer {
     /// The verdict, what explains it, and the rows.
     pub fn text(&self, screen: &Screen) -> String {
         let odd = match (self.verdict, self.off_rows) {
-            ("normal" | "held-back-as-stated" | "slightly-low" | "slightly-high", 1..) => {
+            ("normal" | "held-back-as-stated" | "slightly-low" | "slightly-high", 1..) if self.has_few_off() => {
                 format!(", but for {}", counted(self.off_rows, "row"))
+            }
+            ("normal" | "held-back-as-stated" | "slightly-low" | "slightly-high", 1..) => {
+                format!(" in most rows, and off in {} of {}", self.off_rows, self.points.len())
             }
             _ => String::new(),
         };
@@ -150,6 +153,11 @@ impl DiagnoseAnswer {
         text + &format!("To compare: {}.\n", nothing.measure)
     }
 
+    /// Whether rows that are off are exceptions: one of ten at most.
+    fn has_few_off(&self) -> bool {
+        self.off_rows * 10 <= self.points.len() as u64
+    }
+
     /// The rows that are off furthest, whatever the verdict is of all.
     fn off_text(&self) -> String {
         if self.worst_rows.is_empty() {
@@ -232,11 +240,12 @@ impl DiagnoseAnswer {
         let median = self.median_share.map(|share| format!("{:.0}%", share * 100.0)).unwrap_or_default();
         let mut text = match self.verdict {
             "normal" => format!(
-                "This is normal{}: {}, the median at {median} of what the model expects; no quarter of them and no three \
+                "{}: {}, the median at {median} of what the model expects; no quarter of them and no three \
                  neighbours are off by more than 10%.\n",
                 match self.off_rows {
-                    0 => "",
-                    _ => " but for the rows below",
+                    0 => "This is normal",
+                    _ if self.has_few_off() => "This is normal but for the rows below",
+                    _ => "Most rows are normal, and those below are not",
                 },
                 counted(self.points.len() as u64, "row")
             ),
@@ -257,6 +266,11 @@ impl DiagnoseAnswer {
             ),
             "high" => odd_rows(&self.shares(), false),
             "inconclusive" => self.inconclusive_text(),
+            "contradictory" => format!(
+                "Head and rows cannot be of one run: the rows are at a median of {median} of what the card does when nothing holds it \
+                 back, and more than what the log states allows. A log that was put together, a head of another run, or a profile that \
+                 takes longer for a request than this card does.\n"
+            ),
             _ => self.nothing_text(),
         };
         if self.has_tail() {

@@ -16,6 +16,7 @@ pub use shape::{Question, RowShape};
 use crate::describe::Description;
 use crate::expect::{ExpectError, ToolBench};
 use crate::link_layer::PacketHeader;
+use crate::points::LeftAside;
 use crate::run::{RunKind, RunLength, ToolRun};
 use cause::variants;
 use machine::contradictions;
@@ -26,7 +27,7 @@ use offpath_route::Router;
 use points::PrintedUnit;
 use rank::{Fit, of_plateau, of_short_latencies};
 use resolve::{assumptions, resolve};
-use rows::{Row, bound_by, chosen, halves, is_beyond, is_off, is_refuted, is_systematic, off_rows, scatter};
+use rows::{Row, apart, bound_by, chosen, halves, is_beyond, is_off, is_refuted, is_systematic, off_rows, scatter};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -100,6 +101,8 @@ pub enum DiagnosisVerdict {
     High,
     /// They are lower or higher than what is expected, and not by more than what is not known of the system leaves open.
     Inconclusive,
+    /// Rows are what a card can do, and what their own head states cannot: head and rows are not of one run.
+    Contradictory,
     /// No figure can be compared.
     Nothing,
 }
@@ -120,6 +123,7 @@ impl DiagnosisVerdict {
             DiagnosisVerdict::SlightlyHigh => "slightly-high",
             DiagnosisVerdict::High => "high",
             DiagnosisVerdict::Inconclusive => "inconclusive",
+            DiagnosisVerdict::Contradictory => "contradictory",
             DiagnosisVerdict::Nothing => "nothing-comparable",
         }
     }
@@ -173,6 +177,10 @@ pub struct Diagnosis {
     pub contradictions: Vec<String>,
     /// Figures that are not compared, by the reason.
     pub skipped: BTreeMap<String, u64>,
+    /// Rows of perftest's runs that are not compared, by file and reason.
+    pub left_aside: Vec<LeftAside>,
+    /// Files all of whose rows are those of another one, which is named behind each and stands for both.
+    pub copies: Vec<(Arc<str>, Arc<str>)>,
 }
 
 /// Says what is the matter with the figures of logs taken on a path of `system`.
@@ -196,7 +204,12 @@ pub fn diagnose(
         )
     });
     let mut assumed: Vec<String> = varied.collect();
-    let (all, mut skipped) = points::series(figures);
+    let points::Found { series: all, mut skipped, mut aside, copies } = points::series(figures);
+    assumed.extend(
+        copies
+            .iter()
+            .map(|(copy, earlier)| format!("{copy}: all its rows stand in {earlier}, too, and count once")),
+    );
     let layers = all.iter().map(|series| series.conditions.link_layer.as_deref());
     let roce =
         PacketHeader::of_link_layers(layers).and_then(|header| Some((header, header.put_into(system)?)));
@@ -228,16 +241,20 @@ pub fn diagnose(
     for series in &all {
         let Some((program, resolved)) = resolve(series, &healthy, &variants, &mut bench_of, system, path)
         else {
-            *skipped
-                .entry("no program of perftest over RC that is modelled writes such rows".into())
-                .or_default() += series.points.len() as u64;
+            let why = "no program of perftest over RC that is modelled writes such rows";
+            *skipped.entry(why.into()).or_default() += series.points.len() as u64;
+            series.points.iter().for_each(|point| aside.add_point(series, point, why));
             continue;
         };
         assumed.extend(assumptions(series, program));
         for (point, runs) in series.points.iter().zip(resolved) {
             match runs {
                 Some(runs) => rows.push(Row { series, point, runs }),
-                None => *skipped.entry("the row's payload is not said".into()).or_default() += 1,
+                None => {
+                    let why = "the row's payload is not said";
+                    *skipped.entry(why.into()).or_default() += 1;
+                    aside.add_point(series, point, why);
+                }
             }
         }
     }
@@ -256,6 +273,7 @@ pub fn diagnose(
             match (healthy.expect(&row.runs.reference), healthy.expect(&row.runs.stated)) {
                 (Ok(expected), Ok(as_stated)) => (expected, as_stated),
                 (Err(error), _) | (_, Err(error)) => {
+                    aside.add_point(row.series, row.point, &error.to_string());
                     *skipped.entry(error.to_string()).or_default() += 1;
                     continue;
                 }
@@ -263,7 +281,9 @@ pub fn diagnose(
         let measured = row.point.performance();
         let figures = (row.figure(&expected), row.figure(&as_stated));
         let (Some(figure), Some(figure_as_stated)) = figures else {
-            *skipped.entry("a figure that no model predicts".into()).or_default() += 1;
+            let why = "a figure that no model predicts";
+            *skipped.entry(why.into()).or_default() += 1;
+            aside.add_point(row.series, row.point, why);
             continue;
         };
         let (reference, stated) = (points::performance(figure), points::performance(figure_as_stated));
@@ -306,6 +326,8 @@ pub fn diagnose(
             .map(|machine| contradictions(&rows, system, path, machine))
             .unwrap_or_default(),
         skipped,
+        left_aside: aside.into_rows(),
+        copies,
     };
     if kept.is_empty() {
         return Ok(diagnosis);
@@ -314,16 +336,31 @@ pub fn diagnose(
     let machine = machine.filter(|_| diagnosis.contradictions.is_empty());
     let of_reference: Vec<(&Row, f64)> = kept.iter().map(|(row, gap, _)| (*row, *gap)).collect();
     let of_stated: Vec<(&Row, f64)> = kept.iter().map(|(row, _, gap)| (*row, *gap)).collect();
+    let leeways: Vec<Leeway> = diagnosis.points.iter().map(|point| point.leeway_as_stated).collect();
+    let stalls = shape::Stalls::of(of_reference.iter().filter_map(|(row, gap)| {
+        let Some(RunLength::Iterations(count)) = row.runs.stated.length else { return None };
+        let is_told =
+            row.series.kind == RunKind::Bandwidth && !matches!(row.series.unit, PrintedUnit::Wrong(_));
+        let took = count as f64 / row.rate_per_s().filter(|_| is_told)?;
+        Some((took, took / gap.exp()))
+    }));
+    let lifted: Vec<Leeway> = diagnosis.points.iter().map(|point| point.leeway).collect();
+    let apart = apart(&kept, &leeways, &lifted);
+    if !apart.is_empty() {
+        diagnosis.verdict = DiagnosisVerdict::Contradictory;
+        diagnosis.contradictions.extend(apart);
+        diagnosis.questions.extend(shape::waits(&all, &diagnosis, stalls));
+        return Ok(diagnosis);
+    }
     let is_low = is_off(&of_reference, 1.0);
     let is_high = is_off(&of_reference, -1.0);
     if !is_low && !is_high && !is_systematic(&of_reference) {
         diagnosis.verdict = DiagnosisVerdict::Normal;
-        diagnosis.questions.extend(shape::stalled(&diagnosis));
+        diagnosis.questions.extend(shape::waits(&all, &diagnosis, stalls));
         return Ok(diagnosis);
     }
     let is_as_stated = !is_off(&of_stated, 1.0) && !is_off(&of_stated, -1.0);
     let is_stated_apart = of_reference.iter().zip(&of_stated).any(|((_, one), (_, other))| one != other);
-    let leeways: Vec<Leeway> = diagnosis.points.iter().map(|point| point.leeway_as_stated).collect();
     // What is not known to within the gap is no less by a part of it.
     let is_known = diagnosis.points.iter().all(|point| point.leeway.least >= GAP);
     let is_certain = |direction: f64| is_beyond(&of_stated, &leeways, direction);
@@ -340,7 +377,7 @@ pub fn diagnose(
         (_, false, false) => DiagnosisVerdict::Normal,
     };
     if diagnosis.verdict == DiagnosisVerdict::Normal {
-        diagnosis.questions.extend(shape::stalled(&diagnosis));
+        diagnosis.questions.extend(shape::waits(&all, &diagnosis, stalls));
         return Ok(diagnosis);
     }
     variants.extend(of_plateau(&of_reference, system, path));
@@ -358,16 +395,9 @@ pub fn diagnose(
         diagnosis.verdict = DiagnosisVerdict::Normal;
         diagnosis.groups.clear();
         diagnosis.explained_together = None;
-        diagnosis.questions.extend(shape::stalled(&diagnosis));
+        diagnosis.questions.extend(shape::waits(&all, &diagnosis, stalls));
         return Ok(diagnosis);
     }
-    let stalls = shape::Stalls::of(of_reference.iter().filter_map(|(row, gap)| {
-        let Some(RunLength::Iterations(count)) = row.runs.stated.length else { return None };
-        let is_told =
-            row.series.kind == RunKind::Bandwidth && !matches!(row.series.unit, PrintedUnit::Wrong(_));
-        let took = count as f64 / row.rate_per_s().filter(|_| is_told)?;
-        Some((took, took / gap.exp()))
-    }));
     diagnosis.questions = shape::questions(&all, &diagnosis, system, machine, stalls);
     Ok(diagnosis)
 }

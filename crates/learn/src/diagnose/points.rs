@@ -1,5 +1,6 @@
 //! Figures of logs as points that can be compared: what was measured, in which run.
 
+use crate::points::LeftAside;
 use crate::run::{
     NotARun, PROGRAMS, RunKind, RunLength, TOOL_CQ_MODERATION, TOOL_TX_DEPTH, ToolProgram, ToolRun,
 };
@@ -26,6 +27,36 @@ pub struct LoggedFigures {
     pub(super) varied: BTreeSet<Arc<str>>,
     /// Conditions of the last rows, which repeated sweeps share.
     recent: VecDeque<Arc<LogConditions>>,
+    aside: Aside,
+}
+
+/// Rows of perftest's runs that are not compared, by file and reason: what was asked of those runs is not answered. What a file of
+/// `offpath measure` has beside what is compared was asked for by its suite.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Aside {
+    /// With the last row of each.
+    found: BTreeMap<(Arc<str>, String), (LeftAside, u64)>,
+}
+
+impl Aside {
+    fn add(&mut self, file: &Arc<str>, line: u64, why: &str) {
+        let new = || (LeftAside { file: file.to_string(), line, rows: 0, why: why.to_string() }, 0);
+        let (known, last) = self.found.entry((file.clone(), why.to_string())).or_insert_with(new);
+        // Several figures of one row are one row.
+        known.rows += u64::from(*last != line);
+        *last = line;
+    }
+
+    /// A row of a series.
+    pub fn add_point(&mut self, series: &Series, point: &Point, why: &str) {
+        if !series.is_of_measure() {
+            self.add(&series.file, point.line, why);
+        }
+    }
+
+    pub fn into_rows(self) -> Vec<LeftAside> {
+        self.found.into_values().map(|(found, _)| found).collect()
+    }
 }
 
 /// How many conditions are looked at for a row's: as many as a sweep has payloads.
@@ -34,6 +65,8 @@ const RECENT: usize = 32;
 /// What is compared of a row, while its figures come.
 #[derive(Clone, Debug, Default)]
 struct LogRow {
+    /// Whether it is a row of perftest that carried something, and no single operation.
+    is_of_run: bool,
     /// The figure with the most digits of those that are predicted.
     best: Option<BestFigure>,
     peak: Option<f64>,
@@ -68,6 +101,7 @@ impl LoggedFigures {
             file: "".into(),
             varied: BTreeSet::new(),
             recent: VecDeque::new(),
+            aside: Aside::default(),
         }
     }
 
@@ -94,17 +128,21 @@ impl LoggedFigures {
                 key
             }
         };
-        if let Some(why) = unfit(measurement, &self.path) {
-            *self.skipped.entry(why).or_default() += 1;
-            return;
-        }
         if *self.file != *file {
             self.file = file.into();
+        }
+        if let Some(why) = unfit(measurement, &self.path) {
+            if tool == LogTool::Perftest && metric.statistic != MetricStatistic::Sample {
+                self.aside.add(&self.file, measurement.line, &why);
+            }
+            *self.skipped.entry(why).or_default() += 1;
+            return;
         }
         if measurement.cautions.has(LogCaution::FrequencyVaried) && !self.varied.contains(&self.file) {
             self.varied.insert(self.file.clone());
         }
         let row = self.rows.entry((self.file.clone(), measurement.line)).or_default();
+        row.is_of_run |= tool == LogTool::Perftest && metric.statistic != MetricStatistic::Sample && figure.value() > 0.0;
         let value = figure.value();
         match (metric.subject, metric.statistic, figure) {
             (_, MetricStatistic::Peak, _) => {
@@ -247,6 +285,11 @@ impl Series {
         }
     }
 
+    /// Whether it is of `offpath measure`, whose suite varies what its points state.
+    fn is_of_measure(&self) -> bool {
+        self.conditions.more.contains_key("path")
+    }
+
     /// Whether it goes over several payloads.
     pub fn is_sweep(&self) -> bool {
         let mut payloads = self.points.iter().map(|point| point.conditions.payload);
@@ -289,13 +332,26 @@ pub(super) fn performance(figure: LogFigure) -> f64 {
     }
 }
 
+/// The rows of logs, and what is not compared of them.
+pub(super) struct Found {
+    pub series: Vec<Series>,
+    /// Figures that are in none, by the reason.
+    pub skipped: BTreeMap<String, u64>,
+    pub aside: Aside,
+    /// Files all of whose rows are those of another one, which is named behind each.
+    pub copies: Vec<(Arc<str>, Arc<str>)>,
+}
+
 /// The series of logs, and why figures are in none.
-pub(super) fn series(figures: LoggedFigures) -> (Vec<Series>, BTreeMap<String, u64>) {
-    let LoggedFigures { rows, mut skipped, .. } = figures;
+pub(super) fn series(figures: LoggedFigures) -> Found {
+    let LoggedFigures { rows, mut skipped, mut aside, .. } = figures;
     let mut found: Vec<Series> = Vec::new();
     for ((file, line), row) in rows {
-        let LogRow { best, peak, mean_latency, longest_latency, mean, rate } = row;
+        let LogRow { is_of_run, best, peak, mean_latency, longest_latency, mean, rate } = row;
         let Some(best) = best else {
+            if is_of_run {
+                aside.add(&file, line, "no figure of the row is predicted");
+            }
             *skipped.entry("no figure of the row is predicted".to_string()).or_default() += 1;
             continue;
         };
@@ -326,12 +382,11 @@ pub(super) fn series(figures: LoggedFigures) -> (Vec<Series>, BTreeMap<String, u
         };
         let mut common = (*best.conditions).clone();
         (common.payload, common.iterations) = (None, None);
-        // What a tool sets by payload.
-        common.cq_moderation = None;
+        // What a tool sets by payload, and how long it counted.
+        (common.cq_moderation, common.duration) = (None, None);
         let is_of_measure = best.tool == LogTool::Measure;
         if is_of_measure {
-            // Each of its points says how long it took, and they stand in the order of its suite.
-            common.duration = None;
+            // They stand in the order of its suite.
             Arc::make_mut(&mut common.more).remove("windows_measured");
         }
         let is_of = |one: &Series| one.file == file && one.kind == kind && one.conditions == common;
@@ -347,15 +402,45 @@ pub(super) fn series(figures: LoggedFigures) -> (Vec<Series>, BTreeMap<String, u
             }
         }
     }
-    found.iter_mut().for_each(|series| {
+    let copies = copies(&found);
+    found.retain(|series| !copies.iter().any(|(copy, _)| *copy == series.file));
+    for series in &mut found {
         let dropped = series.decide_unit();
-        if dropped > 0 {
-            let why = NotARun::Contradictory { why: LogCaution::RateDiffers.meaning() };
-            *skipped.entry(why.to_string()).or_default() += dropped;
+        if !dropped.is_empty() {
+            let why = NotARun::Contradictory { why: LogCaution::RateDiffers.meaning() }.to_string();
+            dropped.iter().for_each(|point| aside.add_point(series, point, &why));
+            *skipped.entry(why).or_default() += dropped.len() as u64;
         }
-    });
+    }
     found.retain(|series| !series.points.is_empty());
-    (found, skipped)
+    Found { series: found, skipped, aside, copies }
+}
+
+/// Files that have the rows of another one before them, one by one: no two runs print the same figures throughout.
+fn copies(all: &[Series]) -> Vec<(Arc<str>, Arc<str>)> {
+    let files: Vec<&[Series]> = all.chunk_by(|one, other| one.file == other.file).collect();
+    let rows = |file: &[Series]| -> usize { file.iter().map(|series| series.points.len()).sum() };
+    let is_same = |one: &Series, other: &Series| {
+        let same = |(one, other): (&Point, &Point)| {
+            one.measured == other.measured && one.conditions == other.conditions
+        };
+        one.points.len() == other.points.len() && one.points.iter().zip(&other.points).all(same)
+    };
+    let mut found = Vec::new();
+    for (place, file) in files.iter().enumerate() {
+        // Of one row, or a few, it may be chance.
+        const LEAST_ROWS: usize = 4;
+        let of = |earlier: &&&[Series]| {
+            let both = earlier.iter().zip(*file);
+            earlier.len() == file.len() && both.into_iter().all(|(one, other)| is_same(one, other))
+        };
+        if rows(file) >= LEAST_ROWS
+            && let Some(earlier) = files[..place].iter().find(of)
+        {
+            found.push((file[0].file.clone(), earlier[0].file.clone()));
+        }
+    }
+    found
 }
 
 /// Why a figure cannot be held to a model.
@@ -386,18 +471,18 @@ impl Series {
     /// Says whether its bandwidths are in their unit. Where they are not, they are what is compared, since a message rate beside
     /// them does not show it. Rows whose bandwidth and message rate contradict each other otherwise are dropped and counted:
     /// which of both is wrong is not said. Where half of those that tell are such, the others are not to be trusted either.
-    fn decide_unit(&mut self) -> u64 {
+    fn decide_unit(&mut self) -> Vec<Point> {
         let mut times: Vec<f64> = self.points.iter().filter_map(|point| point.bandwidth_times).collect();
         times.sort_by(f64::total_cmp);
-        let Some(median) = times.get(times.len() / 2).copied() else { return 0 };
+        let Some(median) = times.get(times.len() / 2).copied() else { return Vec::new() };
         let is_near = |times: f64, unit: f64| (times / unit - 1.0).abs() <= MOST_ROUNDING + AGREEMENT;
         let units = UNITS.into_iter().map(|(_, unit)| unit).chain([1.0]);
         let unit = units.into_iter().find(|unit| is_near(median, *unit));
-        let all = self.points.len();
-        self.points.retain(|point| {
+        let agrees = |point: &Point| {
             unit.is_some_and(|unit| point.bandwidth_times.is_none_or(|times| is_near(times, unit)))
-        });
-        let dropped = (all - self.points.len()) as u64;
+        };
+        let (kept, dropped) = std::mem::take(&mut self.points).into_iter().partition(agrees);
+        self.points = kept;
         let Some(unit) = unit.filter(|unit| *unit != 1.0) else {
             self.unit = PrintedUnit::Right;
             return dropped;

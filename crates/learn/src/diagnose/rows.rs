@@ -6,9 +6,10 @@ use super::shape::RowShape;
 use super::{GAP, Leeway};
 use crate::calibrate::quantile;
 use crate::expect::{Expected, ToolBench};
-use crate::run::{RunKind, ToolRun};
+use crate::run::{RunKind, RunLength, ToolRun};
 use offpath_logs::{LogFigure, TrafficDirections};
 use offpath_profile::System;
+use std::collections::BTreeSet;
 
 /// The logarithm of it.
 pub(super) fn gap() -> f64 {
@@ -53,6 +54,29 @@ impl Row<'_> {
     /// Messages per second of a bandwidth test.
     pub fn rate_per_s(&self) -> Option<f64> {
         self.series.rate_per_s(self.point)
+    }
+
+    /// What its log states and may hold it back, in words.
+    fn held_by(&self) -> Vec<String> {
+        let Runs { stated, reference } = &self.runs;
+        let reads = |reads: Option<u64>| reads.map(|reads| format!("{reads} READs in flight"));
+        let differs = [
+            (stated.tx_depth != reference.tx_depth).then(|| format!("a depth of {}", stated.tx_depth)),
+            (stated.inline != reference.inline).then(|| format!("{} inline", stated.inline)),
+            (stated.mtu != reference.mtu)
+                .then(|| stated.mtu.map(|mtu| format!("an MTU of {mtu}")))
+                .flatten(),
+            (stated.outstanding_reads != reference.outstanding_reads)
+                .then(|| reads(stated.outstanding_reads))
+                .flatten(),
+            match stated.length {
+                Some(RunLength::Iterations(count)) if stated.length != reference.length => {
+                    Some(format!("{count} iterations"))
+                }
+                _ => None,
+            },
+        ];
+        differs.into_iter().flatten().collect()
     }
 
     /// What a row's log states is so: a cause that would have it otherwise has it as stated.
@@ -179,6 +203,44 @@ pub(super) fn is_beyond(rows: &[(&Row, f64)], leeways: &[Leeway], direction: f64
         .map(|((row, deviation), leeway)| (*row, deviation - direction * (open(leeway) - gap()).max(0.0)))
         .collect();
     is_off(&beyond, direction)
+}
+
+/// That head and rows are of two runs is said of rows that are so many times beyond all that is left open: a profile's latency may be off
+/// by more than its intervals, too, and then a depth of 1 makes more than it says.
+const LEAST_APART: f64 = 2.0;
+
+/// Runs whose rows are more than what their own log states allows, beyond all that is not known of the system, and no more than
+/// the card can do with that lifted: their head is of another run, each in words.
+pub(super) fn apart(kept: &[(&Row, f64, f64)], as_stated: &[Leeway], lifted: &[Leeway]) -> Vec<String> {
+    let all: Vec<_> = kept.iter().zip(as_stated.iter().zip(lifted)).collect();
+    let is_one_series = |one: &(&(&Row, f64, f64), _), other: &(&(&Row, f64, f64), _)| {
+        std::ptr::eq(one.0.0.series, other.0.0.series)
+    };
+    let mut found = Vec::new();
+    for series in all.chunk_by(is_one_series) {
+        // What is stated and costs nothing does not tell.
+        let held: Vec<_> = series.iter().filter(|((_, one, other), _)| one - other > gap()).collect();
+        let stated: Vec<(&Row, f64)> = held.iter().map(|((row, _, gap), _)| (*row, *gap)).collect();
+        let healthy: Vec<(&Row, f64)> = held.iter().map(|((row, gap, _), _)| (*row, *gap)).collect();
+        let more = |leeway: &Leeway| Leeway { most: leeway.most * LEAST_APART, ..*leeway };
+        let as_stated: Vec<Leeway> = held.iter().map(|(_, (leeway, _))| more(leeway)).collect();
+        let lifted: Vec<Leeway> = held.iter().map(|(_, (_, leeway))| **leeway).collect();
+        if !is_beyond(&stated, &as_stated, -1.0) || is_beyond(&healthy, &lifted, -1.0) {
+            continue;
+        }
+        let times = stated.iter().map(|(_, gap)| (-gap).exp()).fold(0.0, f64::max);
+        let (first, last) = (stated[0].0, stated[stated.len() - 1].0);
+        let states: BTreeSet<String> = stated.iter().flat_map(|(row, _)| row.held_by()).collect();
+        found.push(format!(
+            "{}:{}-{}: up to {times:.1} times what the model expects of a run with {}, which is what the log states: head and rows cannot be \
+             of one run",
+            first.series.file,
+            first.point.line,
+            last.point.line,
+            states.into_iter().collect::<Vec<_>>().join(", ")
+        ));
+    }
+    found
 }
 
 /// Rows of each series, in their order.

@@ -102,6 +102,24 @@ pub(super) fn shapes(all: &[Series], system: &System) -> Vec<RowShape> {
             found.push(RowShape { file: series.file.clone(), lines, name, what });
         };
         if series.kind == RunKind::Latency {
+            let carried = series.points.iter().filter_map(|point| {
+                let seconds = 1.0 / performance(point.measured);
+                Some((point.line, point.conditions.payload?.get() as f64, seconds))
+            });
+            let bits = |one: &(u64, f64, f64)| one.1 * 8.0 / one.2;
+            let most = carried.max_by(|one, other| bits(one).total_cmp(&bits(other)));
+            // A message is there when its last byte is.
+            if let Some(one) = most.filter(|one| bits(one) > port as f64 * MOST_OF_PORT) {
+                let what = format!(
+                    "{} B in {:.2} us are {:.1} Gbit/s, more than the {:.0} that the ports carry: the unit or the clock is another than \
+                     stated, or both ends are on one machine",
+                    one.1,
+                    one.2 * 1e6,
+                    bits(&one) / 1e9,
+                    port as f64 / 1e9
+                );
+                add("above-line-rate", (one.0, one.0), what);
+            }
             let latency: Vec<(u64, f64)> =
                 series.points.iter().map(|point| (point.line, 1.0 / performance(point.measured))).collect();
             for pair in latency.windows(2) {
@@ -141,7 +159,7 @@ pub(super) fn shapes(all: &[Series], system: &System) -> Vec<RowShape> {
         let rates = rates(series);
         if rates.len() < 2 {
             if let Some(rate) = rates.first() {
-                over_line_rate(series, rate, port, &mut add);
+                over_line_rate(series, rate, port, system, &mut add);
             }
             continue;
         }
@@ -206,7 +224,7 @@ pub(super) fn shapes(all: &[Series], system: &System) -> Vec<RowShape> {
             }
         }
         if let Some(rate) = rates.iter().max_by(|a, b| (a.per_s * a.bytes).total_cmp(&(b.per_s * b.bytes))) {
-            over_line_rate(series, rate, port, &mut add);
+            over_line_rate(series, rate, port, system, &mut add);
         }
         let uneven = rates.iter().filter(|rate| rate.peak.is_some_and(|peak| peak > 1.5)).collect::<Vec<_>>();
         if uneven.len() * 3 >= rates.len() {
@@ -301,20 +319,38 @@ pub(super) fn stalled(diagnosis: &Diagnosis) -> Vec<Question> {
     waited.into_iter().chain(burst).collect()
 }
 
+/// Figures scatter by so much around what a port carries.
+const MOST_OF_PORT: f64 = 1.02;
+
 fn over_line_rate(
     series: &Series,
     rate: &Rate,
     port: u64,
+    system: &System,
     add: &mut impl FnMut(&'static str, (u64, u64), String),
 ) {
     let both = series.conditions.directions == Some(TrafficDirections::Both);
     let room = port as f64 * if both { 2.0 } else { 1.0 };
     let bits = rate.per_s * rate.bytes * 8.0;
-    if bits > room * 1.02 {
+    if bits > room * MOST_OF_PORT {
         let what = format!(
             "{:.1} Gbit/s is more than the {:.0} that the ports carry: the unit or the directions are others than stated, or both \
              ends are on one machine",
             bits / 1e9,
+            room / 1e9
+        );
+        add("above-line-rate", (rate.line, rate.line), what);
+        return;
+    }
+    // Each packet has its headers beside what it carries, of which no more is known than the profile says.
+    let Some(mtu) = series.conditions.mtu.map(|mtu| mtu.get() as f64).filter(|mtu| *mtu < rate.bytes) else { return };
+    let on_wire = bits * (mtu + system.network.packet_header.get() as f64) / mtu;
+    if on_wire > room / GAP {
+        let what = format!(
+            "{:.1} Gbit/s in packets of {mtu} B, as the log states, are {:.1} with their headers, more than the {:.0} that the ports \
+             carry: the MTU is another than stated",
+            bits / 1e9,
+            on_wire / 1e9,
             room / 1e9
         );
         add("above-line-rate", (rate.line, rate.line), what);
@@ -357,6 +393,38 @@ impl Stalls {
     }
 }
 
+/// What is asked of operations and runs that waited for something, whatever the verdict is.
+pub(super) fn waits(all: &[Series], diagnosis: &Diagnosis, stalls: Option<Stalls>) -> Vec<Question> {
+    let timer = stalls.into_iter().flat_map(|stalls| {
+        let waited = format!(": {}, as one wait for a timer would", stalls.clause());
+        let receiver = has_send(all).then(|| receiver(&waited));
+        receiver.into_iter().chain([lost(&waited)])
+    });
+    timer.chain(stalled(diagnosis)).collect()
+}
+
+fn has_send(all: &[Series]) -> bool {
+    all.iter().any(|series| {
+        matches!(series.conditions.operation, Some(LogOperation::Send | LogOperation::SendImmediate) | None)
+    })
+}
+
+fn receiver(waited: &str) -> Question {
+    Question {
+        what: format!(
+            "is a receiver not ready{waited}? Each refusal waits for a timer of up to 655 ms, whatever size and iterations"
+        ),
+        command: "hw_counters `rnr_nak_retry_err` and `out_of_buffer`, twice: the difference; `--rx-depth 512`".into(),
+    }
+}
+
+fn lost(waited: &str) -> Question {
+    Question {
+        what: format!("are packets lost and retransmitted{waited}?"),
+        command: "hw_counters `packet_seq_err`, `out_of_sequence` and `local_ack_timeout_err`, twice: the difference".into(),
+    }
+}
+
 /// What rows like these may come from beside the causes that were ranked.
 pub(super) fn questions(
     all: &[Series],
@@ -366,9 +434,6 @@ pub(super) fn questions(
     stalls: Option<Stalls>,
 ) -> Vec<Question> {
     let mut found: Vec<Question> = Vec::new();
-    let mut ask = |what: &str, command: &str| {
-        found.push(Question { what: what.to_string(), command: command.to_string() });
-    };
     let has_shape = |name: &str| diagnosis.shapes.iter().any(|shape| shape.name == name);
     let each = |series: &Series| -> Vec<(f64, f64)> {
         match series.kind {
@@ -383,28 +448,17 @@ pub(super) fn questions(
         .iter()
         .flat_map(each)
         .fold(0.0f64, |most, (each, bytes)| if bytes <= 65536.0 { most.max(each) } else { most });
-    let has_send = all.iter().any(|series| {
-        matches!(series.conditions.operation, Some(LogOperation::Send | LogOperation::SendImmediate) | None)
-    });
     let explained = diagnosis
         .explained_together
         .or(diagnosis.groups.first().map(|group| group.explained_share))
         .unwrap_or(0.0);
     let waited = stalls.map(|stalls| format!(": {}, as one wait for a timer would", stalls.clause()));
     let waited = waited.unwrap_or_default();
-    if has_send && (slowest > 1e-3 || stalls.is_some()) {
-        ask(
-            &format!(
-                "is a receiver not ready{waited}? Each refusal waits for a timer of up to 655 ms, whatever size and iterations"
-            ),
-            "hw_counters `rnr_nak_retry_err` and `out_of_buffer`, twice: the difference; `--rx-depth 512`",
-        );
+    if has_send(all) && (slowest > 1e-3 || stalls.is_some()) {
+        found.push(receiver(&waited));
     }
     if slowest > 1e-4 || stalls.is_some() || has_shape("uneven") || has_shape(BURST) || has_shape("cliff") {
-        ask(
-            &format!("are packets lost and retransmitted{waited}?"),
-            "hw_counters `packet_seq_err`, `out_of_sequence` and `local_ack_timeout_err`, twice: the difference",
-        );
+        found.push(lost(&waited));
     }
     found.extend(stalled(diagnosis));
     let mut ask = |what: &str, command: &str| {

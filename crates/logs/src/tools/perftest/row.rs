@@ -10,7 +10,7 @@ use crate::measurement::{
 };
 use crate::reader::{LogLine, RemarkKind, Sink, Taken};
 use crate::tools::Row;
-use offpath_quantity::Bytes;
+use offpath_quantity::{Bytes, Time};
 use std::sync::Arc;
 
 /// A number and its column.
@@ -99,6 +99,18 @@ pub(super) fn extent(cells: &[Cell]) -> Option<(u64, u64, bool)> {
     let is_timed = |column| matches!(column, Column::Min | Column::Peak(_));
     let is_counted = cell(cells, is_timed).is_none_or(Decimal::is_zero);
     Some((whole(Column::Size)?, whole(Column::Iterations)?, is_counted))
+}
+
+/// How long a run by time was counted, by its row: it has no peak and no least time, and its iterations took whole seconds.
+fn counted_for(cells: &[Cell]) -> Option<Time> {
+    const NEAR: f64 = 0.01;
+    let (_, iterations, is_counted) = extent(cells)?;
+    let millions = cell(cells, |column| column == Column::MessageRate).map(|rate| rate.approximate() * 1e6);
+    let each = || cell(cells, |column| column == Column::Transactions).map(Decimal::approximate);
+    let seconds = iterations as f64 / millions.or_else(each).filter(|rate| *rate > 0.0)?;
+    let whole = seconds.round();
+    let is_whole = (1.0..1e6).contains(&whole) && (seconds - whole).abs() <= NEAR * whole;
+    (is_counted && is_whole).then(|| Time::from_ms(1_000 * whole as u64))
 }
 
 /// The mean bandwidth in units of its column, the same from size and rate in bytes per second, and how far rounding may
@@ -272,6 +284,7 @@ pub(super) fn put_cells(
     let whole = |column| cell(cells, |own| own == column).and_then(Decimal::whole);
     conditions.payload = whole(Column::Size).map(Bytes::new).or(conditions.payload);
     conditions.iterations = whole(Column::Iterations).or(conditions.iterations);
+    conditions.duration = conditions.duration.or_else(|| counted_for(cells));
     if let Some(level) = whole(Column::ServiceLevel) {
         conditions.set_number("service_level", level);
     }
