@@ -198,3 +198,31 @@ fn what_files_do_not_say_is_told_with_the_command_that_does() {
     let whole = describe(&read("narrow"), None).expect("one card");
     assert_eq!(whole.unsaid, Vec::<String>::new());
 }
+
+/// What a lane carries is named otherwise on Ethernet, whose 40 Gbit/s are four lanes of QDR to the driver, and FDR10 has no 8b/10b.
+#[test]
+fn a_port_carries_what_its_network_does() {
+    let of = |layer: &str, width: &str, speed: &str, interface: &str| {
+        let mut facts = MachineFacts::default();
+        facts.read(
+            "ibv.txt",
+            &format!(
+                "hca_id:\tmlx5_0\n\t\tport:\t1\n\t\t\tstate:\t\t\tPORT_ACTIVE (4)\n\t\t\tlink_layer:\t\t{layer}\n\t\t\tactive_width:\t\t{width}\n\t\t\tactive_speed:\t\t{speed}\n"
+            ),
+        );
+        if !interface.is_empty() {
+            facts.read("eth.txt", &format!("Settings for eth0:\n\tSpeed: {interface}\n"));
+        }
+        let found = describe(&facts, None).expect("no card has to be chosen");
+        let rate = found.numbers.iter().find(|number| number.key == "port_rate").expect("it is said");
+        let contradicts = found.oddities.iter().any(|one| one.kind == OddityKind::Contradiction);
+        (rate.value.to_string(), contradicts)
+    };
+    let is = |rate: &str| (rate.to_string(), false);
+    assert_eq!(of("Ethernet", "4X (2)", "10.0 Gbps (4)", "40000Mb/s"), is("40 Gbit/s"));
+    assert_eq!(of("Ethernet", "1X (1)", "10.0 Gbps (4)", "10000Mb/s"), is("10 Gbit/s"));
+    assert_eq!(of("InfiniBand", "4X (2)", "10.0 Gbps (4)", ""), is("32 Gbit/s"));
+    assert_eq!(of("InfiniBand", "4X (2)", "10.0 Gbps (8)", ""), is("40 Gbit/s"));
+    assert_eq!(of("Ethernet", "4X (2)", "25.0 Gbps (32)", "100000Mb/s"), is("100 Gbit/s"));
+    assert_eq!(of("Ethernet", "4X (2)", "25.0 Gbps (32)", "25000Mb/s"), ("100 Gbit/s".to_string(), true));
+}

@@ -1282,7 +1282,8 @@ fn a_copy_counts_once_and_what_is_left_aside_is_named() {
 fn rows_of_a_run_by_time_are_of_one_run() {
     let bench = ToolBench::new(&hidden_system("connectx7", &[]), "client-host").expect("a path");
     let head = printed(&bench, "ib_write_bw", &as_usual(), &mut Noise(4));
-    let head: String = head.lines().take_while(|line| !line.starts_with(" 2 ")).map(|line| format!("{line}\n")).collect();
+    let head: String =
+        head.lines().take_while(|line| !line.starts_with(" 2 ")).map(|line| format!("{line}\n")).collect();
     let mut text = head;
     for index in 0..50u64 {
         let rate = 0.7 + index as f64 / 1e4;

@@ -231,14 +231,37 @@ fn a_counter_that_the_next_reading_lacks_is_said() {
         found.into_iter().map(|one| one.counted).collect::<Vec<_>>()
     };
     assert_eq!(of(&format!("{reads}:9\n{packets}:9\n")), [Counted::Vanished { from: 7 }]);
-    // Another tool's reading has none of its place.
-    assert_eq!(of(&format!("{packets}:9\n")), []);
+    // A driver that lost all counters of a kind has lost them, while others of the device are there.
+    let both = [Counted::Vanished { from: 7 }, Counted::Vanished { from: 5 }];
+    assert_eq!(of(&format!("{packets}:9\n")), both);
+    // Another tool's reading has nothing of it.
+    assert_eq!(of("NIC statistics:\n     rx_bytes_phy: 5\n"), []);
     // A device that is gone is lost with all of its counters, where another goes on.
     let other = packets.replace("nic_0", "nic_9");
     let (readings, _) = read(&format!("time 1\n{order}:7\n{other}:5\ntime 2\n{other}:9\n"));
     let (.., counted) = readings.intervals().next().expect("there are two");
     let lost = counted.iter().filter(|(_, one)| matches!(one, Counted::Vanished { from: 7 }));
     assert_eq!(lost.count(), 1, "{counted:?}");
+}
+
+/// Errors of requests are errors, and a counter that is not known and counts some by its name is named.
+#[test]
+fn a_counter_of_errors_is_none_of_a_healthy_run() {
+    let packets = port("port_xmit_packets");
+    let grown = |name: &str| watched(0, None, &[(&packets, 0, 2_000_000), (&hardware(name), 5, 55)]);
+    for name in
+        ["req_cqe_error", "req_remote_access_errors", "resp_local_length_error", "rx_icrc_encapsulated"]
+    {
+        let found = grown(name);
+        assert!(found.troubles().any(|(counter, trouble)| counter.name == name && trouble.loses()), "{name}");
+    }
+    let unknown = grown("req_new_kind_err");
+    assert_eq!(unknown.without_rate[0].counted, Counted::Unknown { by: 50 });
+    assert!(unknown.without_rate[0].loses());
+    assert_eq!(grown("rx_new_kind").without_rate, []);
+    assert_eq!(grown("resp_cqe_flush_error").troubles().count(), 0, "a program that ends has some");
+    let still = watched(0, None, &[(&packets, 0, 2_000_000), (&hardware("req_new_kind_err"), 5, 5)]);
+    assert_eq!(still.without_rate, []);
 }
 
 /// A driver that was loaded anew clears all counters: those that count faster stand higher again than before.

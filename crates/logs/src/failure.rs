@@ -59,7 +59,8 @@ pub(crate) fn says_failure(text: &str) -> bool {
     let signalled = |word: &&str| {
         small.match_indices(*word).any(|(at, _)| {
             // As `Killed`, `[1]+  Killed   ib_write_bw` and `run.sh: line 3: 4711 Killed`.
-            let is_behind_number = small[..at].trim_end().ends_with(|c: char| c.is_ascii_digit() || "]+-".contains(c));
+            let is_behind_number =
+                small[..at].trim_end().ends_with(|c: char| c.is_ascii_digit() || "]+-".contains(c));
             is_word(at, word) && (small.trim().len() == word.len() || at > 0 && is_behind_number)
         })
     };

@@ -35,7 +35,7 @@ pub enum RemarkKind {
     Failure,
     /// The line is known, and a figure on it cannot be typed without guessing.
     Withheld,
-    /// The line begins a run that has no row, is the row before a gap of a sweep, or is the last of a table or file that ends
+    /// The line begins a run that has no row, is the row behind a gap of a sweep, or is the last of a table or file that ends
     /// before its run did.
     Unended,
 }
@@ -303,7 +303,8 @@ impl<R: BufRead> LogReader<R> {
         };
         self.number += 1;
         let text = plain(&bytes);
-        let body = untagged(&text);
+        // What quotes a log quotes each line of a document.
+        let body = untagged(unquoted(&text));
         if dropped > 0 {
             self.account.unknown += 1;
             let why = format!("the line is {} bytes long; at most {LONGEST} are read", bytes.len() + dropped);
@@ -433,10 +434,7 @@ impl<R: BufRead> LogReader<R> {
     /// Offers a line to the tools, as it stands but for what quotes or tags it and then without the sign of a comment, and
     /// counts it.
     fn offer(&mut self, number: u64, text: &str) -> Offered {
-        let mut body = text.trim();
-        while let Some(rest) = body.strip_prefix('>') {
-            body = rest.trim_start();
-        }
+        let mut body = unquoted(text.trim());
         let mut why = None;
         loop {
             body = untagged(body).trim_start();
@@ -598,6 +596,15 @@ fn plain(bytes: &[u8]) -> Cow<'_, str> {
         }
     }
     clean.into()
+}
+
+/// A line without what quotes it.
+fn unquoted(text: &str) -> &str {
+    let mut body = text;
+    while let Some(rest) = body.trim_start().strip_prefix('>') {
+        body = rest.trim_start();
+    }
+    body
 }
 
 /// A line without the tag by which mpirun says whose it is, as `[1,0]<stdout>:` or `[prterun-host-123@1,0]<stderr>: `.

@@ -214,3 +214,28 @@ fn counters_are_readings_with_their_names() {
         assert_eq!((found.figures.len(), found.account.unknown), (0, 1), "{stranger}");
     }
 }
+
+/// One-sided operations of other libraries are no collectives.
+#[test]
+fn one_sided_operations_are_whole() {
+    for (name, span) in [
+        ("OpenSHMEM Put Test", LatencySpan::WholeOperation),
+        ("OpenSHMEM Get Test", LatencySpan::WholeOperation),
+        ("UPC++ Async Copy (Put) Latency Test", LatencySpan::WholeOperation),
+        ("OpenSHMEM Broadcast Latency Test", LatencySpan::Collective),
+    ] {
+        let found = read(&format!("# OSU {name} v7.2\n# Size          Latency (us)\n8   1.70\n"));
+        assert_eq!(found.figures[0].metric.span, Some(span), "{name}");
+    }
+}
+
+/// What quotes a reading is no part of it.
+#[test]
+fn quoted_counters_are_read() {
+    let text = "NIC statistics:\n     rx_packets_phy: 100\n     tx_packets_phy: 7\n";
+    let plain = read(text).whole();
+    for sign in ["> ", "# ", "> > "] {
+        let quoted: String = text.lines().map(|line| format!("{sign}{line}\n")).collect();
+        assert_eq!(read(&quoted).whole().figures, plain.figures, "{sign}");
+    }
+}

@@ -857,6 +857,13 @@ fn a_new_run_has_nothing_of_the_one_before() {
     assert!(found.figures.iter().all(|figure| !figure.cautions.has(LogCaution::Interleaved)));
 }
 
+/// What quotes a document quotes each of its lines.
+#[test]
+fn a_quoted_document_is_read() {
+    let quoted: String = JSON.lines().map(|line| format!("> {line}\n")).collect();
+    assert_eq!(read(&quoted).whole().figures, read(JSON).whole().figures);
+}
+
 /// Documents that were gathered into a list are read one by one.
 #[test]
 fn a_list_of_documents_is_read() {
@@ -1173,9 +1180,8 @@ fn commands_of_others_and_over_several_lines() {
         let own = &found.figures.last().expect("a figure").conditions;
         assert_eq!((own.program.as_deref(), own.queue_pairs, own.tx_depth), (None, None, None), "{between}");
     }
-    let found = read(&format!(
-        "$ ib_write_bw --report_gbits \\\n    -q 8 -b \\\n  -t 64 10.0.0.1\n{GBIT}{row}"
-    ));
+    let found =
+        read(&format!("$ ib_write_bw --report_gbits \\\n    -q 8 -b \\\n  -t 64 10.0.0.1\n{GBIT}{row}"));
     assert_eq!(found.account.unknown, 0);
     let own = &found.figures[0].conditions;
     assert_eq!((own.queue_pairs, own.tx_depth), (Some(8), Some(64)));

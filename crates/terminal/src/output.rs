@@ -560,7 +560,7 @@ fn replace_by(file: &Path, fill: impl FnOnce(File) -> std::io::Result<File>) -> 
 pub fn unwritable(file: &Path, error: &std::io::Error) -> Failure {
     let message = format!("cannot write `{}`: {error}", file.display());
     match error.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
             Failure::unwritten(message, "make room, or write to another disk")
         }
         _ => Failure::input(message, "check that the directory exists and can be written"),

@@ -37,7 +37,9 @@ impl DiagnoseAnswer {
     /// The verdict, what explains it, and the rows.
     pub fn text(&self, screen: &Screen) -> String {
         let odd = match (self.verdict, self.off_rows) {
-            ("normal" | "held-back-as-stated" | "slightly-low" | "slightly-high", 1..) if self.has_few_off() => {
+            ("normal" | "held-back-as-stated" | "slightly-low" | "slightly-high", 1..)
+                if self.has_few_off() =>
+            {
                 format!(", but for {}", counted(self.off_rows, "row"))
             }
             ("normal" | "held-back-as-stated" | "slightly-low" | "slightly-high", 1..) => {

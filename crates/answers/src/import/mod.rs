@@ -167,7 +167,7 @@ pub struct ImportRemarkAnswer {
     pub lines: u64,
     /// `unknown`: no known tool prints the line; `failure`: the tool failed and says so; `withheld`: a figure on the line
     /// cannot be typed without guessing, or the line stands within a table and is not read; `unended`: the line begins a run that has no
-    /// row, stands before a gap of a sweep, or is the last of a table or file that ends before its run did.
+    /// row, stands behind a gap of a sweep, or is the last of a table or file that ends before its run did.
     #[cfg_attr(test, schemars(extend("enum" = ["unknown", "failure", "withheld", "unended"])))]
     pub kind: &'static str,
     /// The start of the line.

@@ -641,6 +641,9 @@ impl WatchIntervalAnswer {
                 Counted::Doubted { by } => {
                     format!("grew by {by}, and others of its device fell: it may have been cleared with them, and counted more")
                 }
+                Counted::Unknown { by } => {
+                    format!("grew by {by}: it is not known here, and by its name it counts errors")
+                }
                 Counted::MayHaveWrapped { by } => format!(
                     "grew by {by}, or by that and 4294967296: it has 32 bits, and so many may have come in this time; read it more often"
                 ),

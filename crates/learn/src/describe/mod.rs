@@ -76,6 +76,8 @@ pub struct CardLinkFacts {
     pub upper: Option<PciAddress>,
     /// What it does now.
     pub now: Option<Stated<PciLinkState>>,
+    /// How it runs as its upper end says.
+    pub upper_now: Option<Stated<PciLinkState>>,
     /// The most of the lower end.
     pub lower_at_most: Option<Stated<PciLinkState>>,
     /// The most of both ends.
@@ -212,7 +214,8 @@ fn link(
     CardLinkFacts {
         lower,
         upper,
-        now: below.link_now.clone().or(above_now),
+        now: below.link_now.clone().or(above_now.clone()),
+        upper_now: above_now,
         lower_at_most,
         at_most,
         is_on_card,

@@ -1,7 +1,9 @@
 //! What is odd about a machine: things that cost throughput or latency and that its owner may not know of.
 
 use super::{CardLinkFacts, Description};
-use offpath_logs::machine::{FactPlace, MachineFacts, PciAddress, PciFunction, PciLinkState, Stated};
+use offpath_logs::machine::{
+    FactPlace, MachineFacts, PciAddress, PciFunction, PciLinkState, RdmaPortFacts, Stated,
+};
 use offpath_profile::DraftPart;
 use offpath_quantity::{Bytes, Quantity};
 
@@ -34,6 +36,8 @@ pub enum OddityKind {
     AccessControl,
     /// It is a virtual machine.
     VirtualMachine,
+    /// Two of its files contradict one another.
+    Contradiction,
 }
 
 impl OddityKind {
@@ -53,6 +57,7 @@ impl OddityKind {
             OddityKind::Iommu => "iommu",
             OddityKind::AccessControl => "access-control",
             OddityKind::VirtualMachine => "virtual-machine",
+            OddityKind::Contradiction => "contradiction",
         }
     }
 }
@@ -130,6 +135,9 @@ fn mended_rate(links: &[CardLinkFacts], index: usize, with: PciLinkState) -> Vec
     ]
 }
 
+/// What to do where files contradict one another.
+const AGAIN: &str = "collect all files anew, at once: these are of two machines, or of two days";
+
 fn of_links(links: &[CardLinkFacts], found: &mut Vec<Oddity>) {
     for (index, link) in links.iter().enumerate() {
         let (Some(now), Some(most)) = (&link.now, link.at_most) else { continue };
@@ -137,6 +145,14 @@ fn of_links(links: &[CardLinkFacts], found: &mut Vec<Oddity>) {
             Some(upper) => format!("the link of `{}` to `{upper}`", link.lower),
             None => format!("the link of `{}`", link.lower),
         };
+        if let Some(above) = link.upper_now.as_ref().filter(|above| above.value != now.value) {
+            let what = format!(
+                "{ends} runs at {} as its lower end says, and at {} as its upper one does, which have to be the same",
+                now.value, above.value
+            );
+            found.push(odd(OddityKind::Contradiction, what, AGAIN, &above.at));
+            continue;
+        }
         if now.value.data_rate() < most.data_rate() {
             let what = format!("{ends} runs at {}, and both ends can {most}", now.value);
             let next =
@@ -261,6 +277,19 @@ fn of_ports(facts: &MachineFacts, card: Option<PciAddress>, found: &mut Vec<Oddi
                 vec![Mend { part: DraftPart::Network, key: "mtu", value: Quantity::Bytes(most.value) }];
             found.push(one);
         }
+    }
+    // By their addresses it is not always said which interface is which port's.
+    let rates: Vec<_> = facts.interfaces.values().filter_map(|interface| interface.rate.as_ref()).collect();
+    let active = |port: &&RdmaPortFacts| port.is_active.as_ref().is_none_or(|up| up.value);
+    let ports: Vec<_> = facts.rdma.iter().filter(active).filter_map(|port| port.rate()).collect();
+    if let ([port], [interface]) = (&ports[..], &rates[..])
+        && port.value != interface.value
+    {
+        let what = format!(
+            "the port carries {} by {}, and {} by its interface",
+            port.value, port.at, interface.value
+        );
+        found.push(odd(OddityKind::Contradiction, what, AGAIN, &interface.at));
     }
     for (name, interface) in &facts.interfaces {
         if let (Some(now), Some(most)) = (&interface.rate, &interface.rate_at_most)

@@ -27,7 +27,9 @@ use offpath_route::Router;
 use points::PrintedUnit;
 use rank::{Fit, of_plateau, of_short_latencies};
 use resolve::{assumptions, resolve};
-use rows::{Row, apart, bound_by, chosen, halves, is_beyond, is_off, is_refuted, is_systematic, off_rows, scatter};
+use rows::{
+    Row, apart, bound_by, chosen, halves, is_beyond, is_off, is_refuted, is_systematic, off_rows, scatter,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

@@ -142,7 +142,8 @@ impl LoggedFigures {
             self.varied.insert(self.file.clone());
         }
         let row = self.rows.entry((self.file.clone(), measurement.line)).or_default();
-        row.is_of_run |= tool == LogTool::Perftest && metric.statistic != MetricStatistic::Sample && figure.value() > 0.0;
+        row.is_of_run |=
+            tool == LogTool::Perftest && metric.statistic != MetricStatistic::Sample && figure.value() > 0.0;
         let value = figure.value();
         match (metric.subject, metric.statistic, figure) {
             (_, MetricStatistic::Peak, _) => {

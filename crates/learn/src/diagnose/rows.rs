@@ -63,9 +63,7 @@ impl Row<'_> {
         let differs = [
             (stated.tx_depth != reference.tx_depth).then(|| format!("a depth of {}", stated.tx_depth)),
             (stated.inline != reference.inline).then(|| format!("{} inline", stated.inline)),
-            (stated.mtu != reference.mtu)
-                .then(|| stated.mtu.map(|mtu| format!("an MTU of {mtu}")))
-                .flatten(),
+            (stated.mtu != reference.mtu).then(|| stated.mtu.map(|mtu| format!("an MTU of {mtu}"))).flatten(),
             (stated.outstanding_reads != reference.outstanding_reads)
                 .then(|| reads(stated.outstanding_reads))
                 .flatten(),

@@ -343,7 +343,9 @@ fn over_line_rate(
         return;
     }
     // Each packet has its headers beside what it carries, of which no more is known than the profile says.
-    let Some(mtu) = series.conditions.mtu.map(|mtu| mtu.get() as f64).filter(|mtu| *mtu < rate.bytes) else { return };
+    let Some(mtu) = series.conditions.mtu.map(|mtu| mtu.get() as f64).filter(|mtu| *mtu < rate.bytes) else {
+        return;
+    };
     let on_wire = bits * (mtu + system.network.packet_header.get() as f64) / mtu;
     if on_wire > room / GAP {
         let what = format!(
@@ -414,7 +416,9 @@ fn receiver(waited: &str) -> Question {
         what: format!(
             "is a receiver not ready{waited}? Each refusal waits for a timer of up to 655 ms, whatever size and iterations"
         ),
-        command: "hw_counters `rnr_nak_retry_err` and `out_of_buffer`, twice: the difference; `--rx-depth 512`".into(),
+        command:
+            "hw_counters `rnr_nak_retry_err` and `out_of_buffer`, twice: the difference; `--rx-depth 512`"
+                .into(),
     }
 }
 

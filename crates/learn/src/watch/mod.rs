@@ -168,6 +168,14 @@ pub struct NoRate {
 impl NoRate {
     /// Whether it counts what is lost, of which then nobody knows.
     pub fn loses(&self) -> bool {
+        if let Counted::Unknown { .. } = self.counted {
+            // The kernel drops packets of its own for many reasons, in its own statistics and in rings that it reads.
+            return match self.key.place {
+                CounterPlace::PortCounters | CounterPlace::HardwareCounters => true,
+                CounterPlace::Ethtool => self.key.name.ends_with("_phy"),
+                CounterPlace::NetStatistics | CounterPlace::TlpCounters | CounterPlace::Prometheus => false,
+            };
+        }
         let meaning = CounterMeaning::of(self.key.place, &self.key.name);
         matches!(meaning.map(|meaning| meaning.speaks_of), Some(SpeaksOf::Trouble(trouble)) if trouble.loses())
     }
@@ -253,6 +261,11 @@ impl Watch<'_> {
             }
             let Some(meaning) = CounterMeaning::of(key.place, &key.name) else {
                 unknown += 1;
+                if let Counted::Grew { by: by @ 1.., .. } = *counted
+                    && CounterMeaning::is_ominous(&key.name)
+                {
+                    without_rate.push(NoRate { key: (*key).clone(), counted: Counted::Unknown { by } });
+                }
                 continue;
             };
             let index = COUNTERS.iter().position(|row| row == meaning).expect("it is a row of the table");

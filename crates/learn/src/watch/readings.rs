@@ -59,6 +59,11 @@ pub enum Counted {
         /// By so much.
         by: u64,
     },
+    /// It grew by so much, and no row of the table has it: by its name it counts errors, of what is not known.
+    Unknown {
+        /// By so much.
+        by: u64,
+    },
     /// It grew by so much, within 32 bits, in a time in which as many as they hold may have been counted.
     MayHaveWrapped {
         /// By so much.
@@ -147,9 +152,11 @@ impl CounterReadings {
                 counted.keys().map(|key| (key.device.clone(), key.place)).collect();
             // A reading that goes on and has an RDMA device no more has lost it, and is no other tool's.
             let devices: BTreeSet<&String> = after.keys().filter_map(|key| key.device.as_ref()).collect();
+            // Nor is one that has some of a device's counters, as before, another tool's.
+            let read: BTreeSet<&String> = counted.keys().filter_map(|key| key.device.as_ref()).collect();
             let is_lost = |key: &CounterKey| {
                 let device = key.device.as_ref().filter(|_| key.is_rdma() && !counted.is_empty());
-                device.is_some_and(|device| !devices.contains(device))
+                device.is_some_and(|device| !devices.contains(device) || read.contains(device))
             };
             let gone: Vec<(&CounterKey, &u64)> = before
                 .iter()

@@ -147,6 +147,14 @@ impl CounterMeaning {
         COUNTERS.iter().find(|row| row.places.contains(&place) && row.is_called(name))
     }
 
+    /// Whether a counter that no row has counts errors by its name.
+    pub fn is_ominous(name: &str) -> bool {
+        const WORDS: &[&str] =
+            &["err", "drop", "discard", "timeout", "retr", "overrun", "uncorrect", "nak", "lost"];
+        let small = name.to_ascii_lowercase();
+        WORDS.iter().any(|word| small.contains(word))
+    }
+
     fn is_called(&self, name: &str) -> bool {
         match self.name.split_once('*') {
             None => self.name == name,
@@ -194,6 +202,7 @@ const PORT_BYTES: &str = "frames of all functions and of the kernel, with Ethern
 const PORT_PACKETS: &str = "frames of all functions and of the kernel";
 const KERNEL: &str = "traffic of the kernel's own network stack: RDMA passes it by";
 const OWN_ACCESSES: &str = "the processors' own accesses to devices, doorbells among them: the model has their time and not their TLPs";
+const ENDED: &str = "what is dropped with a queue pair, as when a program ends";
 const NOT_COUNTED: &str = "registers that the vendor's header calls unsupported";
 
 use CounterPlace::{Ethtool, HardwareCounters, NetStatistics, PortCounters, Prometheus, TlpCounters};
@@ -527,6 +536,119 @@ pub const COUNTERS: &[CounterMeaning] = &[
         1,
         SpeaksOf::Trouble(CounterTrouble::SlowReceiver),
         "requests that were given up since the receiver was not ready",
+    ),
+    row(
+        "req_cqe_error",
+        &[HardwareCounters],
+        1,
+        SpeaksOf::Trouble(CounterTrouble::Loss),
+        "completions with an error at the requester",
+    ),
+    row(
+        "resp_cqe_error",
+        &[HardwareCounters],
+        1,
+        SpeaksOf::Trouble(CounterTrouble::Loss),
+        "completions with an error at the responder",
+    ),
+    row(
+        "req_cqe_flush_error",
+        &[HardwareCounters],
+        1,
+        SpeaksOf::Nothing(ENDED),
+        "requests that were dropped with their queue pair",
+    ),
+    row(
+        "resp_cqe_flush_error",
+        &[HardwareCounters],
+        1,
+        SpeaksOf::Nothing(ENDED),
+        "receives that were dropped with their queue pair",
+    ),
+    row(
+        "req_remote_access_errors",
+        &[HardwareCounters],
+        1,
+        SpeaksOf::Trouble(CounterTrouble::Loss),
+        "requests that the responder refused for want of rights",
+    ),
+    row(
+        "req_remote_invalid_request",
+        &[HardwareCounters],
+        1,
+        SpeaksOf::Trouble(CounterTrouble::Loss),
+        "requests that the responder refused as none",
+    ),
+    row(
+        "resp_remote_access_errors",
+        &[HardwareCounters],
+        1,
+        SpeaksOf::Trouble(CounterTrouble::Loss),
+        "requests that were refused for want of rights",
+    ),
+    row(
+        "resp_local_length_error",
+        &[HardwareCounters],
+        1,
+        SpeaksOf::Trouble(CounterTrouble::Loss),
+        "messages longer than their receive",
+    ),
+    row(
+        "rx_icrc_encapsulated",
+        &[HardwareCounters],
+        1,
+        SpeaksOf::Trouble(CounterTrouble::Broken),
+        "packets with a wrong invariant check sequence",
+    ),
+    row(
+        "VL15_dropped",
+        &[PortCounters],
+        1,
+        SpeaksOf::Trouble(CounterTrouble::Loss),
+        "packets of the subnet's management that were dropped",
+    ),
+    row(
+        "tx_discards_phy",
+        &[Ethtool],
+        1,
+        SpeaksOf::Trouble(CounterTrouble::Loss),
+        "frames that the port discarded before they left",
+    ),
+    row(
+        "tx_errors_phy",
+        &[Ethtool],
+        1,
+        SpeaksOf::Trouble(CounterTrouble::Loss),
+        "frames that the port could not send",
+    ),
+    row("rx_symbol_err_phy", &[Ethtool], 1, SpeaksOf::Trouble(CounterTrouble::Broken), "symbols with errors"),
+    row(
+        "rx_pcs_symbol_err_phy",
+        &[Ethtool],
+        1,
+        SpeaksOf::Trouble(CounterTrouble::Broken),
+        "symbols with errors behind the correction",
+    ),
+    row(
+        "link_down_events_phy",
+        &[Ethtool],
+        1,
+        SpeaksOf::Trouble(CounterTrouble::Broken),
+        "times the link went down",
+    ),
+    row(
+        "rx_fec_uncorrectable_blocks_phy",
+        &[Ethtool],
+        1,
+        SpeaksOf::Trouble(CounterTrouble::Broken),
+        "blocks that could not be corrected",
+    ),
+    row(
+        "tx_timeout",
+        &[Ethtool],
+        1,
+        SpeaksOf::Trouble(CounterTrouble::Loss),
+        "queues of the kernel that were stuck",
     ),
     row(
         "node_infiniband_port_discards_transmitted_total",

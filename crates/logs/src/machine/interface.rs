@@ -29,8 +29,10 @@ pub struct RdmaPortFacts {
     pub link_layer: Option<Stated<String>>,
     /// Lanes in force.
     pub lanes: Option<Stated<u64>>,
-    /// Data rate of a lane.
+    /// Rate of a lane as the tool names it: of InfiniBand up to QDR the signalling rate, else what it carries.
     pub lane_rate: Option<Stated<BitRate>>,
+    /// The number of that rate in the standard, where it is said.
+    pub lane_rate_code: Option<Stated<u64>>,
 }
 
 impl RdmaPortFacts {
@@ -43,7 +45,15 @@ impl RdmaPortFacts {
     /// Bits per second of the port.
     pub fn rate(&self) -> Option<Stated<BitRate>> {
         let (lanes, rate) = (self.lanes.as_ref()?, self.lane_rate.as_ref()?);
-        let all = rate.value.bits_per_second().checked_mul(lanes.value)?;
+        let named = rate.value.bits_per_second();
+        // 8b/10b takes a fifth of InfiniBand's SDR, DDR and QDR. FDR10 has a number of its own; Ethernet is named by what it carries.
+        let is_ethernet = self.link_layer.as_ref().is_some_and(|layer| layer.value == "Ethernet");
+        let is_coded = match &self.lane_rate_code {
+            Some(code) => [1, 2, 4].contains(&code.value),
+            None => named <= 10_000_000_000,
+        };
+        let carried = if is_coded && !is_ethernet { named / 5 * 4 } else { named };
+        let all = carried.checked_mul(lanes.value)?;
         Some(Stated { value: BitRate::from_bits_per_second(all), at: rate.at.clone() })
     }
 
@@ -69,6 +79,11 @@ impl RdmaPortFacts {
             }
             "active_speed" => {
                 let giga = value.split_once("Gbps").and_then(|(giga, _)| giga.trim().parse::<f64>().ok());
+                let code =
+                    value.rsplit_once('(').and_then(|(_, code)| code.strip_suffix(')')?.trim().parse().ok());
+                if code.is_some() {
+                    state(&mut self.lane_rate_code, code, at);
+                }
                 state(&mut self.lane_rate, giga.and_then(lane_rate), at)
             }
             _ => false,
@@ -76,12 +91,10 @@ impl RdmaPortFacts {
     }
 }
 
-/// What a lane carries at a signalling rate that the tool names: 8b/10b takes a fifth to 10 Gbit/s, 64b/66b was taken off
-/// before the others were named.
+/// The rate of a lane that the tool names.
 fn lane_rate(giga: f64) -> Option<BitRate> {
-    let share = if giga <= 10.0 { 0.8 } else { 1.0 };
     let fits = (0.5..=1000.0).contains(&giga);
-    fits.then(|| BitRate::from_bits_per_second((giga * share * 1e9).round() as u64))
+    fits.then(|| BitRate::from_bits_per_second((giga * 1e9).round() as u64))
 }
 
 /// A network interface.

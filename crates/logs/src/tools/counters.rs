@@ -76,7 +76,8 @@ impl LineTool for Counters {
                 put(conditions, self.read_at_ns, number, line, sink);
                 return Taken::Measured;
             }
-            self.is_ethtool = false;
+            // The sign of a comment or a quotation is taken off for a second look.
+            self.is_ethtool = text.starts_with(['#', '>']);
         }
         Taken::No
     }

@@ -131,6 +131,12 @@ impl Osu {
             | "Multi-process Latency"
             | "Persistent Latency"
             | "Partitioned Latency" => LatencySpan::HalfRoundTrip,
+            // One-sided operations of OpenSHMEM and UPC, whose names have a library before them.
+            _ if own.len() < name.len()
+                && ["put", "get", "atomic"].iter().any(|word| own.to_ascii_lowercase().contains(word)) =>
+            {
+                LatencySpan::WholeOperation
+            }
             _ => LatencySpan::Collective,
         };
         let conditions = LogConditions { program: Some(own.into()), directions, ..LogConditions::default() };

@@ -86,6 +86,9 @@ fn tool(file: &'static str, command: &str, tells: &'static str) -> Tool {
 /// How long a tool may take; one that waits for a device that does not answer is given up.
 const LONGEST: Duration = Duration::from_secs(20);
 
+/// Bytes that a tool may print: what says most prints some hundred KiB.
+const MOST_PRINTED: u64 = 32 << 20;
+
 /// Asks the machine whose files lie below `root`; what its tools print is masked.
 fn gather(root: &Path) -> (Vec<CollectionFile>, Vec<MissingToolAnswer>) {
     let mut tools = vec![
@@ -244,12 +247,13 @@ fn output(command: &[String], longest: Duration) -> Result<String, String> {
     let (send, receive) = mpsc::channel();
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
-        let read = printed.read_to_end(&mut bytes).map(|_| bytes);
+        let read = printed.by_ref().take(MOST_PRINTED + 1).read_to_end(&mut bytes).map(|_| bytes);
         // Who no longer listens has given the tool up.
         let _ = send.send(read);
     });
     let read = receive.recv_timeout(longest);
-    if read.is_err() {
+    let is_too_long = matches!(&read, Ok(Ok(bytes)) if bytes.len() as u64 > MOST_PRINTED);
+    if read.is_err() || is_too_long {
         end_group(group);
     }
     let status = child.wait();
@@ -257,6 +261,9 @@ fn output(command: &[String], longest: Duration) -> Result<String, String> {
     let Ok(read) = read else {
         return Err(format!("it printed nothing to the end within {} s", longest.as_secs()));
     };
+    if is_too_long {
+        return Err(format!("it prints more than {} MiB, and no such tool does", MOST_PRINTED >> 20));
+    }
     let status = status.map_err(|error| format!("it cannot be waited for: {error}"))?;
     let bytes = read.map_err(|error| format!("what it prints cannot be read: {error}"))?;
     match status.success() || !bytes.is_empty() {
@@ -330,6 +337,12 @@ mod tests {
         assert_eq!(run(&["offpath-no-such-tool"]), Err("it is not installed".to_string()));
         assert!(run(&["false"]).expect_err("it fails").starts_with("it failed"));
         assert_eq!(run(&["echo", "a"]), Ok("a\n".to_string()));
+        // One that prints without an end is given up, and what it printed is not kept.
+        assert!(
+            output(&["yes".to_string()], Duration::from_secs(60))
+                .expect_err("it has no end")
+                .contains("more than 32 MiB")
+        );
         // One that hangs is ended with what it started.
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("child");

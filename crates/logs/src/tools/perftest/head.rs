@@ -257,7 +257,8 @@ const UNENDED: &str = "no line of dashes ends the table below this row, as perft
                        program stopped before, or the log is cut";
 
 /// Why a run is missing.
-const NO_ROW: &str = "a run of perftest begins here and no row of it follows: the program stopped before, or the log is cut";
+const NO_ROW: &str =
+    "a run of perftest begins here and no row of it follows: the program stopped before, or the log is cut";
 
 /// What was printed of a field so far.
 #[derive(Clone, Debug)]

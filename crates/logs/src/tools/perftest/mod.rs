@@ -183,8 +183,7 @@ impl LineTool for Perftest {
         let numbers = line.text.split_ascii_whitespace().filter(|word| Decimal::read(word).is_some());
         let has_numbers = self.section.is_ruled && numbers.count() > 1;
         let has_table = !self.section.tables.is_empty() || self.section.is_refused;
-        let is_within =
-            has_table && self.section.samples.is_none() && (is_number || has_numbers);
+        let is_within = has_table && self.section.samples.is_none() && (is_number || has_numbers);
         // What names a program is a command, whoever runs it there: what follows is none of the run before.
         let is_ended = self.section.rows > 0 || !self.section.has_head();
         if is_ended && Command::names_program(line.text) {
