@@ -450,15 +450,36 @@ fn what_says_nothing_good_is_not_accepted() {
     };
     let (code, found) = asked(&[&good]);
     assert_eq!((code, &found["verdict"]), (0, &"normal".into()), "{found}");
+    const ASIDE: &str =
+        "the row is not compared: no program of perftest over RC that is modelled writes such rows";
+    let read = |file: &str| fs::read_to_string(file).expect("it was written");
+    let joined = |name: &str, parts: &[&str]| {
+        let file = folder.path().join(name);
+        fs::write(&file, parts.concat()).expect("a log");
+        file.display().to_string()
+    };
     for (logs, why) in [
         (&[stalled.as_str()][..], "the row has a rate of 0: the run carried nothing"),
         (&[&good, &dead], "the row has a rate of 0: the run carried nothing"),
-        (&[&good, &other], "no line of it could be compared with what is expected"),
+        (&[&good, &other], ASIDE),
+        // One file of both is no better than two.
+        (&[&joined("both.log", &[&read(&good), &read(&other)])], ASIDE),
+        (
+            &[&joined("hung.log", &[&read(&good), &head("RC")])],
+            "a run of perftest begins here and no row of it follows",
+        ),
+        (&[&joined("killed.log", &[&read(&good), "Killed\n"])], "the run failed: `Killed`"),
     ] {
         let (code, found) = asked(logs);
         assert_eq!((code, &found["verdict"]), (1, &"incomplete".into()), "{logs:?}: {found}");
-        assert_eq!(found["failed"][0]["why"], why, "{logs:?}: {found}");
+        let told = found["failed"][0]["why"].as_str().expect("it is told");
+        assert!(told.starts_with(why), "{logs:?}: {found}");
     }
+    // Nor are rows that their own head does not allow.
+    let text = read(&good).replace("TX depth        : 128", "TX depth        : 1");
+    let (code, found) = asked(&[&joined("other-head.log", &[&text])]);
+    assert_eq!((code, &found["verdict"]), (1, &"contradictory".into()), "{found}");
+    check(&found, &schema("diagnose.json"), "contradictory");
     let (code, found) = asked(&[&impossible]);
     assert_eq!(code, 1, "{found}");
     let shapes = found["shapes"].as_array().expect("a list");
@@ -532,6 +553,7 @@ fn a_healthy_card_that_is_not_known_is_called_neither_low_nor_high() {
         off += u32::from(found.off_rows > 3);
     }
     println!("{verdicts:?}");
-    let alarms: u32 = ["low", "high"].iter().filter_map(|verdict| verdicts.get(verdict)).sum();
+    let alarms: u32 =
+        ["low", "high", "contradictory"].iter().filter_map(|verdict| verdicts.get(verdict)).sum();
     assert!(alarms <= 1 && off >= 6, "{verdicts:?}, {off} with rows that are off");
 }

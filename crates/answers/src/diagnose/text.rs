@@ -75,7 +75,8 @@ impl DiagnoseAnswer {
                 );
             }
             for (index, group) in self.causes.iter().take(MOST_GROUPS).enumerate() {
-                text += &group.text(index + 1);
+                let together = self.explained_together_share.filter(|_| index == 1);
+                text += &group.text(index + 1, together);
             }
         }
         if !self.questions.is_empty() {
@@ -298,8 +299,12 @@ impl DiagnoseAnswer {
 }
 
 impl CauseGroupAnswer {
-    fn text(&self, number: usize) -> String {
-        let share = format!("{:.0}% of the gap", self.explained_share * 100.0);
+    fn text(&self, number: usize, together: Option<f64>) -> String {
+        let mut share = format!("{:.0}% of the gap", self.explained_share * 100.0);
+        // It stands before causes that explain more alone, and less beside the first.
+        if let Some(together) = together {
+            share += &format!(" alone, and {:.0}% with 1", together * 100.0);
+        }
         let mut text = match self.causes.len() {
             1 => format!("{number}. {share}\n"),
             count => {
