@@ -170,6 +170,9 @@ struct Side<'r> {
     to: (&'r Machine, &'r Endpoint),
     /// The stations of the two threads, which are counted apart from the processors' other cores.
     threads: [Option<StationId>; 2],
+    /// The same request posted by itself, where it is one of a list: what the thread and the NIC do with the list is over before
+    /// the request is in flight.
+    alone: Option<Route>,
 }
 
 impl Side<'_> {
@@ -297,7 +300,10 @@ impl ToolBench {
         let system = router.system();
         let threads = [router.processor(&path.requester), router.processor(&path.responder)];
         let (from, to) = (system.endpoint(&path.requester)?, system.endpoint(&path.responder)?);
-        Ok(Side { route, demand, from, to, threads })
+        let alone = (posting != Posting::Single)
+            .then(|| router.route(&PathOperation { posting: Posting::Single, ..operation }))
+            .transpose()?;
+        Ok(Side { route, demand, from, to, threads, alone })
     }
 }
 
@@ -412,8 +418,16 @@ fn bandwidth(router: &Router, run: &ToolRun, sides: &[Side<'_>], loops: &KnownLo
         bound(CeilingKind::PostingThread, 1.0 / thread);
         bound(CeilingKind::QueuePairs, pairs / queue_pair.as_seconds());
         bound(CeilingKind::TxDepth, pairs * run.tx_depth as f64 / alone.as_seconds());
+        let mut followed = alone;
         if let Some(reads) = reads {
-            let flight = alone.saturating_sub(post);
+            // Posted by itself a request is in flight for what its latency is beyond posting, and in a list for as long.
+            let flight = match &side.alone {
+                Some(single) => {
+                    (single.latency(router) + behind_queue_pair(side, router)).saturating_sub(costs.post_time)
+                }
+                None => alone.saturating_sub(post),
+            };
+            followed = flight + post;
             bound(CeilingKind::OutstandingReads, pairs * reads as f64 / flight.as_seconds());
         }
         if receiving > Time::ZERO {
@@ -434,7 +448,7 @@ fn bandwidth(router: &Router, run: &ToolRun, sides: &[Side<'_>], loops: &KnownLo
             look: costs.poll_latency,
             queue_pair,
             station: station_time.max(receiving),
-            latency: alone,
+            latency: followed,
             requests,
         };
         rate_per_s += loops.rate_per_s(&posting);

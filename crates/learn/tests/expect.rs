@@ -61,6 +61,30 @@ fn depth_and_reads_in_flight_bind_by_the_latency() {
     );
 }
 
+/// READs that are posted in lists are in flight for as long as others: while the thread writes a list none of it is, and its time binds
+/// where it is the longer one.
+#[test]
+fn reads_of_a_list_are_in_flight_as_long_as_others() {
+    for program in ["ib_read_bw", "ib_atomic_bw"] {
+        let of = |list: u64| {
+            let run = ToolRun { post_list: list, cq_moderation: list, ..run(program, 8) };
+            on(&system(&[]), &run)
+        };
+        let ceiling = |expected: &Expected, kind: &CeilingKind| {
+            expected.ceilings.iter().find(|one| one.kind == *kind).expect("it is a ceiling").rate_per_s
+        };
+        let single = ceiling(&of(1), &CeilingKind::OutstandingReads);
+        for list in [4, 16, 32] {
+            let expected = of(list);
+            assert_eq!(ceiling(&expected, &CeilingKind::OutstandingReads), single, "{program} {list}");
+            let thread = ceiling(&expected, &CeilingKind::PostingThread);
+            let share = expected.rate_per_s / thread.min(single);
+            assert!(share > 0.97, "{program} {list}: {expected:?}");
+        }
+        assert_eq!(of(32).binding(), &CeilingKind::PostingThread, "{program}");
+    }
+}
+
 /// Latencies are what the tool says they are: READ the whole operation, WRITE and SEND half of there and back.
 #[test]
 fn latencies_are_the_tools_own() {

@@ -295,6 +295,19 @@ impl Cursor {
 }
 
 impl Route {
+    /// How long after its posting begins a request is ready to leave its machine, on idle stations; nothing of a route that has no
+    /// request of its own.
+    pub fn departs_after(&self) -> Time {
+        let is_departure = |visit: &&Visit| matches!(visit, Visit::Mark(Mark::Departs, _));
+        let before = self.visits.iter().take_while(|visit| !is_departure(visit));
+        let of = |visit: &Visit| match visit {
+            Visit::Delay { time, .. } => *time,
+            Visit::Serve { latency, detached: false, .. } => *latency,
+            _ => Time::ZERO,
+        };
+        before.map(of).sum()
+    }
+
     /// Whether a reliable connection carries it, which answers a loss by retransmitting.
     pub fn is_reliable(&self) -> bool {
         self.verb.row().transport == crate::Transport::Reliable

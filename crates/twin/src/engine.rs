@@ -117,8 +117,8 @@ impl Marks {
 pub struct Start {
     /// When; not before now.
     pub at: Time,
-    /// Whether the NIC has the request already and retransmits it, so that nobody posts it.
-    pub retransmitted: bool,
+    /// Whether it lies posted at the NIC, which retransmits it or held it back: nobody posts it again.
+    pub is_posted: bool,
     /// What the driver is told of.
     pub marks: Marks,
     /// How a loss is answered; the engine's own way where it is `None`.
@@ -259,7 +259,7 @@ impl EventEngine {
     /// the driver is told of its marks, else of its end alone.
     pub fn start(&mut self, tag: Tag, route: Arc<Route>, instances: Arc<[u32]>, marks: bool) -> Handle {
         let marks = if marks { Marks::ALL } else { Marks::NONE };
-        let start = Start { at: self.now(), retransmitted: false, marks, retransmission: None };
+        let start = Start { at: self.now(), is_posted: false, marks, retransmission: None };
         self.start_as(tag, route, instances, start)
     }
 
@@ -267,7 +267,7 @@ impl EventEngine {
     pub fn start_as(&mut self, tag: Tag, route: Arc<Route>, instances: Arc<[u32]>, start: Start) -> Handle {
         let departed = start.at.max(self.now());
         let mut cursor = Cursor::new(departed);
-        if start.retransmitted {
+        if start.is_posted {
             cursor.resume(departure(&route), departed);
         }
         let retransmission = start.retransmission.unwrap_or(self.retransmission);

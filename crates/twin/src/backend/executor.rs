@@ -157,7 +157,7 @@ impl Future for Sleep {
                 let key = executor.sleeps.borrow_mut().insert(executor.tasks.waiter(context.waker()));
                 core.observer.add_route(*label, planned, &core);
                 let at = executor.charge(now, planned.post_time);
-                let start = Start { at, retransmitted: false, marks: Marks::of(&[]), retransmission: None };
+                let start = Start { at, is_posted: false, marks: Marks::of(&[]), retransmission: None };
                 let instances = core.roles[*role].instances.clone();
                 let route = planned.route.clone();
                 core.engine.borrow_mut().start_as(key.tag(Subject::Sleep), route, instances, start);

@@ -89,7 +89,7 @@ impl Sends for TwinFabric {
         let at = core.executor.charge(now, core.places[here].verbs.post_time);
         // A mark is asked for only so that copies are told of.
         let marks = Marks::of(&[offpath_route::Mark::Delivered]);
-        let start = Start { at, retransmitted: false, marks, retransmission: None };
+        let start = Start { at, is_posted: false, marks, retransmission: None };
         let instances = core.instances(self.role, there);
         let tag = key.tag(Subject::Datagram);
         core.engine.borrow_mut().start_as(tag, planned.route.clone(), instances, start);

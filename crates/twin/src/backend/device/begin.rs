@@ -142,6 +142,11 @@ impl Device {
             Moves::ToResponder => WRITE_MARKS,
         };
         let mut at = op.post_at;
+        // A READ that its queue pair's limit held back lies posted at the NIC: what is left is to go from there.
+        let is_posted = core.queue_pair_limits && returns_data(operation) && core.now() > op.post_at;
+        if is_posted {
+            at += planned.route.departs_after();
+        }
         if core.queue_pair_limits && kind == QueuePairType::Rc {
             let keeps = |place: usize| {
                 let nic = core.nic_of(place);
@@ -150,7 +155,7 @@ impl Device {
             at = at.max(core.now()).max(pair.busy_until);
             pair.busy_until = at + keeps(from).max(keeps(to));
         }
-        let start = Start { at, retransmitted: false, marks, retransmission: Some(answer) };
+        let start = Start { at, is_posted, marks, retransmission: Some(answer) };
         let tag = key.tag(Subject::Operation);
         let handle =
             core.engine.borrow_mut().start_as(tag, planned.route.clone(), op.instances.clone(), start);
@@ -167,7 +172,7 @@ impl Device {
         op.acknowledged = None;
         let answer = retransmission(core, &options);
         let marks = if op.is_message() { SEND_MARKS } else { WRITE_MARKS };
-        let start = Start { at, retransmitted: true, marks, retransmission: Some(answer) };
+        let start = Start { at, is_posted: true, marks, retransmission: Some(answer) };
         op.take_off(core);
         let tag = key.tag(Subject::Operation);
         let mut engine = core.engine.borrow_mut();
