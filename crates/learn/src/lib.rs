@@ -43,7 +43,7 @@ pub use calibrate::{
 pub use dma::{DmaBench, DmaOperation, DmaRun};
 pub use expect::{Ceiling, CeilingKind, ExpectError, Expected, ToolBench};
 pub use link_layer::PacketHeader;
-pub use points::{HoldOut, LeftAside, MeasuredPoint, PointCollector, UnknownHoldOut};
+pub use points::{HoldOut, LeftAside, LogDoubt, MeasuredPoint, PointCollector, UnknownHoldOut};
 pub use posting::KnownLoops;
 pub use run::{
     MOST_DEPTH, MOST_QUEUE_PAIRS, MeasuredRun, NotARun, PROGRAMS, RunKind, RunLength, TOOL_CQ_MODERATION,

@@ -2,7 +2,7 @@
 
 use crate::run::{MeasuredRun, NotARun, RunKind};
 use offpath_logs::{
-    LogDetail, LogFigure, LogMeasurement, LogMetric, LogSide, MetricStatistic, MetricSubject,
+    LogCaution, LogDetail, LogFigure, LogMeasurement, LogMetric, LogSide, MetricStatistic, MetricSubject,
 };
 use offpath_quantity::Bytes;
 use offpath_route::Verb;
@@ -26,6 +26,97 @@ pub struct MeasuredPoint {
     pub metric: LogMetric,
     /// Ethernet or InfiniBand, where the log says which.
     pub link_layer: Option<Arc<str>>,
+    /// The device's name on its machine, where the log says it.
+    pub device: Option<Arc<str>>,
+    /// Whether the tool said that the clock varied by which it measures time.
+    pub has_varied_clock: bool,
+}
+
+/// What is wrong with logs that numbers are learnt from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogDoubt {
+    /// In a sentence.
+    pub said: String,
+    /// Whether nothing that is learnt of them counts as measured.
+    pub is_of_figures: bool,
+}
+
+/// Whether a device is by its name one in software, whose costs are a processor's.
+fn is_software(device: &str) -> bool {
+    ["rxe", "siw"].iter().any(|name| device.starts_with(name))
+}
+
+/// By how much one run may differ between two devices and both be of one kind of card.
+const ALIKE: f64 = 1.25;
+
+/// What the logs of points say that makes figures of them no measurement of one card, and what they state differently from one another.
+pub(crate) fn log_doubts(points: &[&MeasuredPoint]) -> Vec<LogDoubt> {
+    let list = |all: BTreeSet<String>| all.into_iter().collect::<Vec<_>>().join(", ");
+    let files = |of: &dyn Fn(&MeasuredPoint) -> bool| -> BTreeSet<String> {
+        points.iter().filter(|point| of(point)).map(|point| point.file.clone()).collect()
+    };
+    let mut found = Vec::new();
+    let mut doubt = |said: String, is_of_figures: bool| found.push(LogDoubt { said, is_of_figures });
+    let in_software = files(&|point| point.device.as_deref().is_some_and(is_software));
+    if !in_software.is_empty() {
+        doubt(
+            format!(
+                "{}: the device is by its name one in software, whose costs are a processor's and no card's",
+                list(in_software)
+            ),
+            true,
+        );
+    }
+    let varied = files(&|point| point.has_varied_clock);
+    if !varied.is_empty() {
+        doubt(
+            format!(
+                "{}: the tool says that the processor's frequency varied, by which it measures time: each figure may be off by as much \
+                 as that did",
+                list(varied)
+            ),
+            true,
+        );
+    }
+    let mut of_run: BTreeMap<&MeasuredRun, BTreeMap<&str, Vec<f64>>> = BTreeMap::new();
+    for point in points {
+        if let Some(device) = &point.device {
+            of_run.entry(&point.run).or_default().entry(device).or_default().push(point.measured);
+        }
+    }
+    let mean = |all: &Vec<f64>| all.iter().sum::<f64>() / all.len() as f64;
+    let apart = of_run.iter().filter_map(|(run, devices)| {
+        let means = || devices.values().map(mean);
+        let ratio = means().fold(0.0, f64::max) / means().fold(f64::INFINITY, f64::min);
+        (ratio > ALIKE).then_some((ratio, run, devices))
+    });
+    if let Some((ratio, run, devices)) = apart.max_by(|(one, ..), (other, ..)| one.total_cmp(other)) {
+        let devices = list(devices.keys().map(|device| format!("`{device}`")).collect());
+        doubt(
+            format!(
+                "the logs are of {devices}, which differ {ratio:.1} times in the {run}: calibrate each by itself"
+            ),
+            true,
+        );
+    }
+    let stated = |of: &dyn Fn(&MeasuredPoint) -> Option<String>| -> BTreeSet<String> {
+        points.iter().filter_map(|point| of(point)).collect()
+    };
+    let layers = stated(&|point| point.link_layer.as_ref().map(|layer| layer.to_string()));
+    if layers.len() > 1 {
+        doubt(
+            format!(
+                "the logs are of several link layers ({}): the card keeps the base's packet header",
+                list(layers)
+            ),
+            false,
+        );
+    }
+    let mtus = stated(&|point| Some(point.run.queue_pairs()?.mtu?.to_string()));
+    if mtus.len() > 1 {
+        doubt(format!("the logs are of several MTUs ({}): the card keeps the base's", list(mtus)), false);
+    }
+    found
 }
 
 /// Lines of logs that give no point, and why.
@@ -125,6 +216,8 @@ impl PointCollector {
             measured,
             metric: *metric,
             link_layer: figure.conditions.link_layer.clone(),
+            device: figure.conditions.device.clone(),
+            has_varied_clock: figure.cautions.has(LogCaution::FrequencyVaried),
         };
         // Several figures of one row are one point.
         if self.row.as_ref().is_some_and(|(of, at)| of == file && at == line)
@@ -209,7 +302,7 @@ impl PointCollector {
 /// A rule by which points are kept for prediction and not fitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HoldOut {
-    /// Every second size, the second, fourth and so on of those measured of a kind of test.
+    /// Every second size: the second, fourth and so on of a series, and of a device's DMA of all series of a kind.
     Sizes,
     /// All of a verb.
     Verb(Verb),
@@ -257,7 +350,7 @@ pub(crate) fn holds_nothing(points: &[MeasuredPoint], rules: &[HoldOut]) -> Opti
     let list = |all: BTreeSet<String>| all.into_iter().collect::<Vec<_>>().join(", ");
     rules.iter().find_map(|rule| {
         let has = match rule {
-            // What has one size alone is fitted whole.
+            // A series of one size is fitted whole.
             HoldOut::Sizes => return None,
             HoldOut::Verb(verb) => {
                 let verbs: BTreeSet<String> =
@@ -287,12 +380,15 @@ pub(crate) fn holds_nothing(points: &[MeasuredPoint], rules: &[HoldOut]) -> Opti
 
 /// Which points are held out.
 pub(crate) fn held_out(points: &[MeasuredPoint], rules: &[HoldOut]) -> Vec<bool> {
-    let mut sizes: BTreeMap<RunKind, BTreeSet<Bytes>> = BTreeMap::new();
+    // Of queue pairs each series is counted by itself: of a run of one size nothing would be left to fit to, and what another log
+    // has is no reason to fit less of this one. Windows of a device's DMA have one size each, and tell only what others learn.
+    let series = |run: &MeasuredRun| (run.kind(), run.queue_pairs().is_some().then(|| run.series()));
+    let mut sizes: BTreeMap<(RunKind, Option<MeasuredRun>), BTreeSet<Bytes>> = BTreeMap::new();
     for point in points {
-        sizes.entry(point.run.kind()).or_default().insert(point.run.payload());
+        sizes.entry(series(&point.run)).or_default().insert(point.run.payload());
     }
     let is_second = |run: &MeasuredRun| {
-        let place = sizes[&run.kind()].iter().position(|size| *size == run.payload());
+        let place = sizes[&series(run)].iter().position(|size| *size == run.payload());
         place.is_some_and(|place| place % 2 == 1)
     };
     let is_held = |run: &MeasuredRun| {

@@ -40,6 +40,8 @@ fn measured(card: &System, runs: &[ToolRun], seed: u64) -> Vec<MeasuredPoint> {
             measured: value * (1.0 + 0.02 * bell),
             metric: LogMetric::new(subject, MetricStatistic::Mean),
             link_layer: None,
+            device: None,
+            has_varied_clock: false,
         }
     };
     runs.iter().enumerate().map(point).collect()
@@ -303,6 +305,114 @@ fn what_is_not_told_apart_is_refused_with_a_run_that_tells() {
             "{name}"
         );
     }
+}
+
+/// A queue pair that is faster than the thread that posts holds nothing back where the search leaves it: that no point feels it
+/// makes no other number less well known, and it is no faster or slower than the points allow.
+#[test]
+fn a_number_that_no_point_feels_widens_no_other() {
+    let base = system(&[]);
+    let hidden = system(&[
+        "host_verbs.post_time=92ns",
+        "client.host_verbs.post_time=92ns",
+        "nic.queue_pair_request_time=55ns",
+        "client.nic.queue_pair_request_time=55ns",
+        "nic.port_rate=100Gbit/s",
+        "client.nic.port_rate=100Gbit/s",
+    ]);
+    for seed in [1, 2] {
+        let points = measured(&hidden, &runs(&["ib_write_bw"], &[1, 8]), seed);
+        let found = learn(&points, &base, &[]).expect("it can be learnt");
+        let fitted = |name: &str| found.numbers.iter().find(|one| one.name == name);
+        let post = fitted("client.host_verbs.post_time").expect("the thread binds small payloads");
+        assert!(post.is_told && (0.95..1.05).contains(&(post.value.base() / 92e3)), "seed {seed}: {post:?}");
+        let pair = fitted("client.nic.queue_pair_request_time").expect("the base's holds such runs back");
+        assert!(!pair.is_told && pair.high.base() < 110e3, "seed {seed}: {pair:?}");
+        assert_holds(&found, &hidden, &pair.name);
+    }
+}
+
+/// A run of one size is fitted, since nothing else would be left of it, and moves no other run into the fit or out of it. What is
+/// fitted to it alone is known no better than the run itself, and than what stays beside it.
+#[test]
+fn a_number_of_one_run_has_the_doubt_of_what_stays() {
+    let base = system(&[]);
+    let hidden = system(&[
+        "host_verbs.batch_per_wqe_time=60ns",
+        "client.host_verbs.batch_per_wqe_time=60ns",
+        "host_verbs.batch_fixed_time=500ns",
+        "client.host_verbs.batch_fixed_time=500ns",
+    ]);
+    let sweep = runs(&["ib_write_bw"], &[1, 8]);
+    let program = ToolProgram::named("ib_write_bw").expect("it is listed");
+    let list = ToolRun { queue_pairs: 16, post_list: 25, cq_moderation: 100, ..program.run(Bytes::new(32)) };
+    let points = measured(&hidden, &[&sweep[..], &[list]].concat(), 4);
+    let asked = ["client.host_verbs.batch_per_wqe_time", "client.host_verbs.post_time"];
+    let found = learn(&points, &base, &asked).expect("it can be learnt");
+    let held = |found: &Calibration| -> Vec<bool> { found.points.iter().map(|one| one.held_out).collect() };
+    let with = held(&found);
+    assert_eq!(with.last(), Some(&false), "the run of lists is fitted");
+    let without = learn(&points[..sweep.len()], &base, &asked[1..]).expect("it can be learnt");
+    assert_eq!(with[..sweep.len()], held(&without)[..]);
+    let listed = &found.numbers.iter().find(|one| one.name == asked[0]).expect("it was asked for");
+    assert!(
+        !listed.is_told && listed.alike.contains(&"client.host_verbs.batch_fixed_time".to_string()),
+        "{listed:?}"
+    );
+    assert_holds(&found, &hidden, asked[0]);
+    // With what stays known exactly the run's own scatter is left.
+    let exact = system(&["host_verbs.batch_fixed_time=500ns", "client.host_verbs.batch_fixed_time=500ns"]);
+    let found = learn(&points, &exact, &asked).expect("it can be learnt");
+    let listed = &found.numbers.iter().find(|one| one.name == asked[0]).expect("it was asked for");
+    assert!(listed.high.base() > 1.005 * listed.low.base(), "{listed:?}");
+}
+
+/// Of a card that the model does not describe no number is taken to be measured, however well the points tell it.
+#[test]
+fn nothing_is_measured_of_a_card_that_is_not_described() {
+    let hidden = system(&["nic.port_rate=50Gbit/s", "client.nic.port_rate=50Gbit/s"]);
+    let points = measured(&hidden, &runs(&["ib_write_bw"], &[1, 8]), 5);
+    let found = learn(&points, &system(&[]), &["client.host_verbs.post_time"]).expect("it can be learnt");
+    assert!(!found.is_described, "{:?} {:?}", found.predicted, found.roofline);
+    let [post] = &found.numbers[..] else { panic!("{:?}", found.numbers) };
+    assert_eq!((post.is_told, &post.doubt), (false, &Some(LearntDoubt::NotDescribed)));
+}
+
+/// What logs say of themselves is heeded: of a device in software, a clock that varied or two cards that differ no number is measured,
+/// and of networks that differ it is said what the card keeps.
+#[test]
+fn numbers_of_doubted_logs_are_not_measured() {
+    let base = system(&[]);
+    let fit = ["client.host_verbs.post_time"];
+    let of = |change: &dyn Fn(usize, &mut MeasuredPoint)| {
+        let mut points = measured(&system(&[]), &runs(&["ib_write_bw"], &[1, 8]), 3);
+        points.retain(|point| point.run.payload() <= Bytes::new(2048));
+        points.iter_mut().enumerate().for_each(|(index, point)| change(index, point));
+        learn(&points, &base, &fit).expect("it can be learnt")
+    };
+    let told = |found: &Calibration| (found.numbers[0].is_told, found.log_doubts.len());
+    assert_eq!(told(&of(&|_, point| point.device = Some("mlx5_0".into()))), (true, 0));
+    let software = of(&|_, point| point.device = Some("rxe0".into()));
+    assert_eq!(told(&software), (false, 1));
+    assert_eq!(software.numbers[0].doubt, Some(LearntDoubt::DoubtedLogs));
+    assert_eq!(told(&of(&|index, point| point.has_varied_clock = index == 0)), (false, 1));
+    let layers = of(&|index, point| {
+        point.link_layer = Some(if index % 2 == 0 { "Ethernet" } else { "IB" }.into());
+    });
+    assert_eq!(told(&layers), (true, 1));
+    assert!(layers.log_doubts[0].said.contains("Ethernet, IB"), "{:?}", layers.log_doubts);
+    // The same runs on two devices, one of which is slower.
+    let mut points = measured(&system(&[]), &runs(&["ib_write_bw"], &[1, 8]), 3);
+    let mut other = points.clone();
+    points.iter_mut().for_each(|point| point.device = Some("mlx5_0".into()));
+    other.iter_mut().for_each(|point| point.device = Some("mlx5_7".into()));
+    let learn_both = |points: &[MeasuredPoint], other: &[MeasuredPoint]| {
+        learn(&[points, other].concat(), &base, &fit).expect("it can be learnt").log_doubts
+    };
+    assert_eq!(learn_both(&points, &other), []);
+    other.iter_mut().for_each(|point| point.measured /= 4.0);
+    let doubts = learn_both(&points, &other);
+    assert!(doubts.len() == 1 && doubts[0].said.contains("differ 4.0 times"), "{doubts:?}");
 }
 
 /// What the runs do not feel stays, and is said with a run that feels it.

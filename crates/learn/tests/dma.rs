@@ -117,6 +117,8 @@ fn measured(system: &System, seed: u64) -> Vec<MeasuredPoint> {
                 run: MeasuredRun::Dma(run),
                 metric: LogMetric::new(subject, MetricStatistic::Mean),
                 link_layer: None,
+                device: None,
+                has_varied_clock: false,
             });
         }
     }

@@ -1,7 +1,7 @@
 //! A card that was learnt, as a profile: the base's files under a name of their own, with what was fitted in its place.
 
 use super::{CalibrateRequest, CalibratedLogAnswer};
-use offpath_learn::{Calibration, LearntDoubt, LearntNumber, PacketHeader};
+use offpath_learn::{Calibration, ErrorSummary, LearntDoubt, LearntNumber, PacketHeader};
 use offpath_profile::{Category, LearntErrors, Library, Number, Provenance, System, read_text};
 use offpath_quantity::{Bytes, Quantity};
 use offpath_terminal::failure::Failure;
@@ -37,10 +37,12 @@ pub(super) fn known(of: &LearntNumber) -> (Provenance, Option<&'static str>) {
     match &of.doubt {
         None if of.is_told => (Provenance::MeasuredHere, None),
         None => (Provenance::HeldHere, Some("rough")),
+        Some(LearntDoubt::DoubtedLogs) => (Provenance::HeldHere, Some("doubted-logs")),
         Some(LearntDoubt::BeyondBase) => (Provenance::HeldHere, Some("beyond-base")),
         Some(LearntDoubt::Replaceable { .. }) => (Provenance::HeldHere, Some("replaceable")),
         Some(LearntDoubt::AtBound) => (Provenance::Assumed, Some("at-bound")),
         Some(LearntDoubt::Untold) => (Provenance::Assumed, Some("untold")),
+        Some(LearntDoubt::NotDescribed) => (Provenance::Assumed, Some("not-described")),
     }
 }
 
@@ -59,6 +61,12 @@ fn why_guessed(of: &LearntNumber) -> Option<String> {
         None if of.is_told => return None,
         None if of.alike.is_empty() => "the logs do not tell it to 5%".to_string(),
         None => format!("the logs do not tell it to 5%, since it stands for {}, too", of.alike.join(", ")),
+        Some(LearntDoubt::NotDescribed) => {
+            "the model does not describe this card, so that what fits best is nothing it has".to_string()
+        }
+        Some(LearntDoubt::DoubtedLogs) => {
+            "the logs tell it, and say of themselves that they are no measurement of one card".to_string()
+        }
         Some(LearntDoubt::AtBound) => "the search ends there, and the logs ask for more".to_string(),
         Some(LearntDoubt::Untold) => "the logs tell it no better than the base does".to_string(),
         Some(LearntDoubt::BeyondBase) => {
@@ -87,7 +95,8 @@ pub(super) fn changes(learnt: &Calibration, system: &System, plain: &System) -> 
     let kept = learnt.kept.iter().filter_map(|one| {
         let (low, high) = one.replacing?;
         let why = "the logs fit as well with it in place of a number that was fitted".to_string();
-        let doubt = Some((Provenance::HeldHere, why));
+        let guess = if learnt.is_described { Provenance::HeldHere } else { Provenance::Assumed };
+        let doubt = Some((guess, why));
         Some(ChangedNumber {
             file: one.file.clone(),
             key: one.key.clone(),
@@ -317,8 +326,7 @@ pub(super) fn card(
     library: &Library,
     request: &CalibrateRequest,
     system: &System,
-    numbers: &[ChangedNumber],
-    errors: &[LearntErrors],
+    (numbers, learnt): (&[ChangedNumber], &Calibration),
     (logs, mtu, header): (&[&CalibratedLogAnswer], Option<Bytes>, Option<PacketHeader>),
 ) -> Result<Vec<CardFile>, Failure> {
     let mut hasher = crc32fast::Hasher::new();
@@ -351,7 +359,15 @@ pub(super) fn card(
     put(&mut device, &device_file, &own, &source_words)?;
     if let Some(header) = device.get_mut("device").and_then(|item| item.as_table_mut()) {
         header.remove("testbed");
-        let description = format!("learnt from logs by offpath calibrate, begun from {}", request.base);
+        let mut description = format!("learnt from logs by offpath calibrate, begun from {}", request.base);
+        if !learnt.is_described {
+            let percent = |error: &ErrorSummary| format!("{:.1}%", 100.0 * error.median);
+            let (own, roofline) = (percent(&learnt.predicted), percent(&learnt.roofline));
+            description = format!(
+                "NOT DESCRIBED BY THE MODEL, plan nothing with it: held-out points are off by {own} in the median, and by {roofline} with a \
+                 roofline; {description}"
+            );
+        }
         header.insert("description", toml_edit::value(description));
     }
 
@@ -410,7 +426,7 @@ pub(super) fn card(
         }
         beside.push(CardFile { name: copy, text: document.to_string() });
     }
-    let errors: String = errors.iter().map(|errors| of_errors(errors, &source_words)).collect();
+    let errors: String = learnt.learnt_errors.iter().map(|errors| of_errors(errors, &source_words)).collect();
     let text = format!("{device}\n# Where it stands.\n{bed}{errors}");
     let mut files = vec![CardFile { name: format!("{}.toml", request.name), text }];
     files.extend(beside);

@@ -68,6 +68,9 @@ pub struct CalibrateAnswer {
     pub left_aside: Vec<LeftAsideAnswer>,
     /// Where logs say that a run failed, or end before their runs did: what is missing there is in no number.
     pub incomplete: Vec<ImportRemarkAnswer>,
+    /// What the fitted logs say that leaves what is learnt of them in doubt (a device in software, a clock that varied, devices that differ),
+    /// and what they state differently from one another (link layers, MTUs), a sentence each.
+    pub log_doubts: Vec<String>,
     /// The numbers that were fitted.
     pub numbers: Vec<CalibratedNumberAnswer>,
     /// Numbers that such runs feel, and that stay as they were.
@@ -83,7 +86,8 @@ pub struct CalibrateAnswer {
     pub held_out_error: ErrorAnswer,
     /// The same of a roofline of two numbers, fitted to the same points.
     pub held_out_error_of_roofline: ErrorAnswer,
-    /// Whether the median error is above 5% and more than twice that of the roofline: the model does not describe this card.
+    /// Whether the median error is above 5% and more than twice that of the roofline: the model does not describe this card, none of
+    /// its numbers is taken to be measured, and the command ends with exit code 1.
     pub worse_than_roofline: bool,
     /// Whether the roofline is nearer: its median error, or what nine of ten are within, is less than two thirds of the model's, which
     /// is above 2%.
@@ -167,8 +171,8 @@ pub struct CalibratedNumberAnswer {
     pub provenance: &'static str,
     /// Where the points do not tell it, so that the card has it as a guess: `at-bound`, it ended where the search does and the
     /// points ask for more; `untold`, they do not tell it to 5%, and leave it as much room as the base does; `beyond-base`, it makes the points fit, stands for others and lies where the base's interval does not reach; `replaceable`, the points fit as well with it
-    /// elsewhere within that interval; `rough`, they tell it, and not to 5%. Null where it is measured.
-    #[cfg_attr(test, schemars(extend("enum" = [null, "at-bound", "untold", "beyond-base", "replaceable", "rough"])))]
+    /// elsewhere within that interval; `rough`, they tell it, and not to 5%; `not-described`, the model does not describe this card; `doubted-logs`, the points tell it, and `log_doubts` has why they are none of one card. Null where it is measured.
+    #[cfg_attr(test, schemars(extend("enum" = [null, "at-bound", "untold", "beyond-base", "replaceable", "rough", "not-described", "doubted-logs"])))]
     pub assumed_because: Option<&'static str>,
     /// Numbers that stayed and that together make the points fit in its place, a list for each way; empty where nothing has
     /// to, or where it is not replaceable.
@@ -302,7 +306,8 @@ pub struct CalibratedPointAnswer {
     pub measured: f64,
     /// What the model says.
     pub predicted: f64,
-    /// The lower end of its 80% interval.
+    /// The lower end of its 80% interval, by what such points err by on these machines. That of `path --as` is of a run to come on the card
+    /// and wider: it has in it what every number of the card leaves open.
     pub low_80: f64,
     /// The upper end.
     pub high_80: f64,
@@ -426,8 +431,7 @@ pub fn calibrate_telling(
     let fitted: BTreeSet<&String> = fitted.collect();
     let sources: Vec<&CalibratedLogAnswer> = logs.iter().filter(|log| fitted.contains(&log.file)).collect();
     let changes = card::changes(&learnt, &system, &plain);
-    let card =
-        card::card(&library, request, &system, &changes, &learnt.learnt_errors, (&sources, mtu, header))?;
+    let card = card::card(&library, request, &system, (&changes, &learnt), (&sources, mtu, header))?;
     Ok(CalibrateAnswer {
         schema_version: SCHEMA_VERSION,
         system: SystemAnswer::of(&system),
@@ -437,6 +441,7 @@ pub fn calibrate_telling(
         logs,
         left_aside: aside.into_iter().map(LeftAsideAnswer::of).collect(),
         incomplete,
+        log_doubts: learnt.log_doubts.iter().map(|one| one.said.clone()).collect(),
         numbers: learnt.numbers.iter().map(CalibratedNumberAnswer::of).collect(),
         kept: learnt.kept.iter().map(KeptNumberAnswer::of).collect(),
         fitted_error: learnt.fitted.into(),
@@ -444,7 +449,7 @@ pub fn calibrate_telling(
         left_out_cluster_error: learnt.left_out_clusters.into(),
         held_out_error: learnt.predicted.into(),
         held_out_error_of_roofline: learnt.roofline.into(),
-        worse_than_roofline: is_worse(learnt.predicted, learnt.roofline),
+        worse_than_roofline: !learnt.is_described,
         roofline_is_nearer: is_nearer(learnt.predicted, learnt.roofline),
         untold_read_latency: moved_latency(&points, &changes, &system, &request.path)?,
         held_out_error_of_line: learnt.line.into(),
@@ -479,9 +484,13 @@ fn check_ports(points: &[MeasuredPoint], system: &System, path: &Path) -> Result
     let above = points.iter().filter_map(|point| {
         let MeasuredRun::QueuePairs(run) = &point.run else { return None };
         let ways = if run.directions == TrafficDirections::Both { 2.0 } else { 1.0 };
-        let measured = point.measured * run.payload.get() as f64 * 8.0;
-        let is_above =
-            run.kind == RunKind::Bandwidth && measured > port.bits_per_second() as f64 * ways * ABOVE_PORT;
+        // A latency has the payload cross once.
+        let payloads = match run.kind {
+            RunKind::Bandwidth => point.measured,
+            RunKind::Latency => 1.0 / point.measured,
+        };
+        let measured = payloads * run.payload.get() as f64 * 8.0;
+        let is_above = measured > port.bits_per_second() as f64 * ways * ABOVE_PORT;
         is_above.then_some((point, measured))
     });
     let above: Vec<(&MeasuredPoint, f64)> = above.collect();
@@ -508,13 +517,6 @@ fn check_ports(points: &[MeasuredPoint], system: &System, path: &Path) -> Result
                 .join(" ")
         ),
     ))
-}
-
-/// From which median error on a card that a roofline describes twice as well is said to be described by the roofline alone.
-const FAR_OFF: f64 = 0.05;
-
-fn is_worse(own: ErrorSummary, roofline: ErrorSummary) -> bool {
-    own.points > 0 && own.median > FAR_OFF && own.median > 2.0 * roofline.median
 }
 
 /// Below this no error is worth a word.

@@ -34,6 +34,7 @@ impl CalibrateAnswer {
         for one in &self.incomplete {
             text += &format!("incomplete: {}\n", one.sentence());
         }
+        text.extend(self.log_doubts.iter().map(|said| format!("DOUBTED: {said}.\n")));
         let has_latency = self.points.iter().any(|one| one.metric == "latency_ns" && !one.held_out);
         let telling = if has_latency { "a run below tells" } else { "a latency log tells" };
         text += &screen.heading("Numbers that the points tell");
@@ -50,6 +51,10 @@ impl CalibrateAnswer {
                     (Some("rough"), _) if one.stands_for.is_empty() => "not told to 5%".to_string(),
                     (Some("rough"), _) => {
                         format!("not told to 5%; stands for {}, too", one.stands_for.join(", "))
+                    }
+                    (Some("doubted-logs"), _) => "fits, and the logs are in doubt".to_string(),
+                    (Some("not-described"), _) => {
+                        "fits best, and the model does not describe this card".to_string()
                     }
                     (Some("at-bound"), _) => "the search ends there, and the points ask for more".to_string(),
                     (Some("replaceable"), _) => {
@@ -139,7 +144,7 @@ impl CalibrateAnswer {
         if self.worse_than_roofline {
             text += &format!(
                 "WORSE THAN TWO NUMBERS: held-out points are off by {} in the median, and by {} with a roofline. The model does not describe \
-                 this card; plan nothing with it.\n",
+                 this card; plan nothing with it. Its file says so, and none of its numbers is taken to be measured.\n",
                 percent(self.held_out_error.median),
                 percent(self.held_out_error_of_roofline.median)
             );
@@ -159,7 +164,8 @@ impl CalibrateAnswer {
         }
         if self.held_out_error.points > 0 && !self.worse_than_roofline {
             text += &format!(
-                "{} of {} held-out points are within their 80% intervals.\n",
+                "{} of {} held-out points are within their 80% intervals, which are of what such points err by on these machines; those of \
+                 `path --as` are of runs to come and wider, by what all numbers of the card leave open.\n",
                 self.held_out_within_80, self.held_out_error.points
             );
         }
@@ -223,16 +229,21 @@ impl CalibrateAnswer {
         let names: Vec<&str> = self.card.iter().map(|file| file.name.as_str()).collect();
         let of = |guess: Provenance| -> Option<String> {
             let fitted = self.numbers.iter().filter(|one| one.provenance == guess.name());
-            let kept = self.kept.iter().filter(|one| guess == Provenance::HeldHere && one.low.is_some());
+            let of_kept = if self.worse_than_roofline { Provenance::Assumed } else { Provenance::HeldHere };
+            let kept = self.kept.iter().filter(|one| guess == of_kept && one.low.is_some());
             let names: Vec<&str> =
                 fitted.map(|one| one.name.as_str()).chain(kept.map(|one| one.name.as_str())).collect();
             (!names.is_empty()).then(|| format!("{} `{guess}`", names.join(", ")))
         };
         let guesses: Vec<String> =
             [Provenance::HeldHere, Provenance::Assumed].into_iter().filter_map(of).collect();
-        let numbers = match guesses.is_empty() {
-            true => "Its numbers say `measured-here`".to_string(),
-            false => format!("Its numbers say `measured-here`, but {}", guesses.join(" and ")),
+        let is_any_measured =
+            self.numbers.iter().any(|one| one.provenance == Provenance::MeasuredHere.name());
+        let numbers = match (is_any_measured, guesses.is_empty()) {
+            (true, true) => "Its numbers say `measured-here`".to_string(),
+            (true, false) => format!("Its numbers say `measured-here`, but {}", guesses.join(" and ")),
+            (false, true) => "No number was fitted".to_string(),
+            (false, false) => format!("None of its numbers is measured: {}", guesses.join(" and ")),
         };
         text + &format!(
             "\nThe card, which `-o FILE` writes: {}.{mtu} {numbers}; all others are the base's, carried over.\n",

@@ -2,6 +2,7 @@
 
 use super::errors::quantile;
 use crate::expect::ExpectError;
+use crate::points::LogDoubt;
 use crate::run::{MeasuredRun, ToolProgram};
 use offpath_profile::{LearntErrors, Number};
 use offpath_quantity::Quantity;
@@ -96,6 +97,10 @@ pub enum LearntDoubt {
     Untold,
     /// It stands for others and lies where the base's interval does not reach.
     BeyondBase,
+    /// The points tell it, and their logs say that figures of theirs are no measurement of one card.
+    DoubtedLogs,
+    /// The model does not describe the card, so that nothing that makes its points fit best is what the card has.
+    NotDescribed,
     /// The points fit as well where it holds nothing back, within what the base allows.
     Replaceable {
         /// Numbers that stayed and that together make them fit in its place, a list for each way; none where nothing has to.
@@ -234,12 +239,19 @@ pub struct Calibration {
     pub repeated: ErrorSummary,
     /// Held-out points within their 80% intervals.
     pub covered: usize,
+    /// What the logs of fitted points say that leaves the numbers in doubt, and what they state differently from one another.
+    pub log_doubts: Vec<LogDoubt>,
+    /// Whether the model describes the card: where it does not, no number is taken to be measured.
+    pub is_described: bool,
     /// Runs of a device's DMA of what caches hold against the same of what they do not; none where no log has both.
     pub warm_against_cold: Directions,
     /// What a prediction of a run that is fitted nowhere is off by beyond what the numbers leave open, for each kind of figure
     /// of which the fitted points tell: no held-out point is in it.
     pub learnt_errors: Vec<LearntErrors>,
 }
+
+/// From which median error on a card that a roofline describes twice as well is said to be described by the roofline alone.
+const FAR_OFF: f64 = 0.05;
 
 impl ErrorSummary {
     /// Of errors as shares, without their signs.
@@ -250,6 +262,11 @@ impl ErrorSummary {
             p90: quantile(errors, 0.9),
             greatest: errors.iter().copied().fold(0.0, f64::max),
         }
+    }
+
+    /// Whether a model that errs so describes nothing that a roofline does not describe twice as well.
+    pub(super) fn is_worse_than(&self, roofline: &ErrorSummary) -> bool {
+        self.points > 0 && self.median > FAR_OFF && self.median > 2.0 * roofline.median
     }
 }
 

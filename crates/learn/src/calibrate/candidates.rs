@@ -21,9 +21,10 @@ pub(super) struct Candidate {
     pub number: Number,
     /// Whether the user asked for it.
     pub is_asked: bool,
-    /// Whether it is a size, which a machine has of a few: it is never fitted, and what it may be off by is doubt of those
-    /// that are.
+    /// Whether it is a size, which a machine has of a few: it is never fitted.
     pub is_size: bool,
+    /// Whether it stays, a size or a number beside those that are asked for: what it may be off by is doubt of those that are fitted.
+    pub stays: bool,
 }
 
 impl Candidate {
@@ -228,10 +229,12 @@ pub(super) fn candidates(request: &CalibrationRequest<'_>) -> Result<Vec<Candida
         let is_open = number.low != number.high || names.iter().any(|name| links.contains(name));
         let is_size = matches!(number.value, Quantity::Bytes(_)) && number.low != number.high;
         let is_free = if fit.is_empty() { is_open && asked(pin).is_none() } else { is_asked.is_some() };
-        if is_continuous && is_free || is_size && asked(pin).is_none() {
+        let is_moved = is_continuous && is_free;
+        let stays = !is_moved && (is_size || is_continuous && is_open && !fit.is_empty());
+        if is_moved || stays && asked(pin).is_none() {
             // A number goes by the name that it is asked for by.
             names.sort_by_key(|name| Some(name) != is_asked.as_ref());
-            found.push(Candidate { names, number, is_asked: is_asked.is_some(), is_size });
+            found.push(Candidate { names, number, is_asked: is_asked.is_some(), is_size, stays });
         }
     }
     Ok(found)
@@ -303,7 +306,7 @@ mod tests {
         let system = Library::builtin().load(&request).expect("it ships");
         let of = |name: &str| {
             let (names, number) = (vec![name.to_string()], system.numbers[name].as_ref().clone());
-            Candidate { names, number, is_asked: false, is_size: false }
+            Candidate { names, number, is_asked: false, is_size: false, stays: false }
         };
         let candidates = [of("client.nic.port_rate"), of("client.host_verbs.post_time")];
         let program = ToolProgram::named("ib_write_bw").expect("it is one of perftest's");

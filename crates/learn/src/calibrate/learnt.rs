@@ -45,14 +45,24 @@ pub(super) fn doubted(
     found
 }
 
+/// A number of a card that the model does not describe: a guess within all that fits best and the base allows.
+pub(super) fn undescribed(one: &mut LearntNumber, candidate: &Candidate) {
+    (one.low, one.high) = over((one.low, one.high), stated(candidate));
+    one.is_told = false;
+    one.doubt = Some(LearntDoubt::NotDescribed);
+}
+
 /// What kept numbers add to the variance of a fitted one, each by its place.
 pub(super) type OfKept = Vec<(usize, f64)>;
+
+/// The ends of an interval, as logarithms.
+pub(super) type Ends = (f64, f64);
 
 pub(super) fn learnt(
     candidates: &[Candidate],
     (best, written, menu): (&Found, &Found, &Menu<'_>),
     free: &[usize],
-    (covariance, of_kept, replacements): (&[Vec<f64>], &[OfKept], &[Vec<Replacement>]),
+    (covariance, of_kept, open, replacements): (&[Vec<f64>], &[OfKept], &[Option<Ends>], &[Vec<Replacement>]),
     (low, high): (&[f64], &[f64]),
 ) -> Vec<LearntNumber> {
     free.iter()
@@ -65,7 +75,9 @@ pub(super) fn learnt(
             let more: f64 = of_kept[place].iter().map(|(_, variance)| variance).sum();
             let deviation = (own + more).sqrt();
             let side = SIDE_90 * deviation;
-            let is_told = side <= ALONE;
+            // A number that no point feels where it is has no slope to tell a width by.
+            let (from, to) = open[place].unwrap_or((at - side, at + side));
+            let is_told = open[place].is_none() && side <= ALONE;
             let weighty =
                 of_kept[place].iter().filter(|(_, variance)| !is_told && *variance > 0.1 * (own + more));
             let found = LearntNumber {
@@ -75,8 +87,8 @@ pub(super) fn learnt(
                 key: candidate.number.key.clone(),
                 base,
                 value: rounded(base, at),
-                low: rounded(base, at - side),
-                high: rounded(base, at + side),
+                low: rounded(base, from),
+                high: rounded(base, to),
                 at_bound: at < low[*index] + 1e-6 || at > high[*index] - 1e-6,
                 is_told,
                 alike: weighty.map(|(other, _)| candidates[*other].names[0].clone()).collect(),

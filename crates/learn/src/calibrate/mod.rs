@@ -18,12 +18,12 @@ pub use answer::{
 pub(crate) use errors::quantile;
 
 use crate::descent::{Found, Search};
-use crate::points::{HoldOut, MeasuredPoint, held_out, holds_nothing};
+use crate::points::{HoldOut, MeasuredPoint, held_out, holds_nothing, log_doubts};
 use crate::posting::KnownLoops;
 use crate::run::{MeasuredRun, RunKind};
 use candidates::{Runs, bounds, candidates, logarithm};
 use errors::{SIDE_80, Scatter, clusters, learnt_errors, repeated, warm_against_cold};
-use learnt::learnt;
+use learnt::{learnt, undescribed};
 use menu::Menu;
 use offpath_profile::System;
 use select::{moving, select, spread_over};
@@ -112,7 +112,7 @@ pub fn calibrate(request: &CalibrationRequest<'_>) -> Result<Calibration, Calibr
     let coarse = Search { model: &coarse_model, low: &low, high: &high, points: &coarse_targets };
     let too_few = || CalibrationError::TooFew { fitted, all: points.len() };
     let mut moving = moving(&search, &search.found(start.clone()).ok_or_else(too_few)?, request.progress);
-    moving.retain(|index| !candidates[*index].is_size);
+    moving.retain(|index| !candidates[*index].stays);
     let progress = request.progress;
     let start = coarse.found(start).ok_or_else(too_few)?;
     let (best, free) = select(&coarse, start, &moving, &candidates, progress);
@@ -129,7 +129,7 @@ pub fn calibrate(request: &CalibrationRequest<'_>) -> Result<Calibration, Calibr
         (&menu, &model.runs),
         (&clusters_of_fitted, progress),
     )?;
-    let Told { best, written, free, covariance, alike, replacements, mut kept } = told;
+    let Told { best, written, free, covariance, alike, open, replacements, mut kept } = told;
     let pinned = |name: &String| KeptNumber::of(name, &system.numbers[name], KeptReason::Pinned, None);
     kept.extend(request.pin.iter().map(pinned));
 
@@ -237,17 +237,34 @@ pub fn calibrate(request: &CalibrationRequest<'_>) -> Result<Calibration, Calibr
     let covered = answer
         .iter()
         .filter(|one| one.held_out && (one.low_80..=one.high_80).contains(&points[one.point].measured));
+    let of_held = summary(&is_held, &|one| Some(one.predicted));
+    let of_roofline = summary(&is_held, &|one| Some(one.roofline));
+    let is_described = !of_held.is_worse_than(&of_roofline);
+    let mut numbers = learnt(
+        &candidates,
+        (&best, &written, &menu),
+        &free,
+        (&covariance, &alike, &open, &replacements),
+        (&low, &high),
+    );
+    if !is_described {
+        numbers.iter_mut().zip(&free).for_each(|(one, index)| undescribed(one, &candidates[*index]));
+    }
+    let fitted_points: Vec<&MeasuredPoint> =
+        points.iter().zip(&held).filter(|(_, held)| !**held).map(|(point, _)| point).collect();
+    let log_doubts = log_doubts(&fitted_points);
+    if log_doubts.iter().any(|one| one.is_of_figures) {
+        for one in numbers.iter_mut().filter(|one| one.is_told && one.doubt.is_none()) {
+            (one.is_told, one.doubt) = (false, Some(LearntDoubt::DoubtedLogs));
+        }
+    }
     Ok(Calibration {
-        numbers: learnt(
-            &candidates,
-            (&best, &written, &menu),
-            &free,
-            (&covariance, &alike, &replacements),
-            (&low, &high),
-        ),
+        numbers,
+        log_doubts,
+        is_described,
         fitted: summary(&is_fitted, &|one| Some(one.predicted)),
-        predicted: summary(&is_held, &|one| Some(one.predicted)),
-        roofline: summary(&is_held, &|one| Some(one.roofline)),
+        predicted: of_held,
+        roofline: of_roofline,
         line: summary(&is_held, &|one| Some(one.line)),
         left_out: summary(&is_fitted, &|one| one.left_out),
         left_out_clusters: summary(&is_fitted, &|one| left_out_clusters[one.point]),

@@ -4,6 +4,7 @@ use super::PhaseProgress;
 use super::answer::{CalibrationError, KeptNumber, KeptReason};
 use super::candidates::{Candidate, bounds, logarithm, released, rounded, stated};
 use super::errors::student;
+use super::learnt::Ends;
 use super::menu::Menu;
 use super::select::{GAIN, LEAST_GAIN, elsewhere};
 use crate::descent::{Found, SCALE, Search, weight};
@@ -32,6 +33,8 @@ pub(super) struct Told {
     pub covariance: Vec<Vec<f64>>,
     /// Of each number what kept ones add to its variance, by what each may be off, the greatest first.
     pub alike: Vec<Vec<(usize, f64)>>,
+    /// Of each number that no point feels where it is, how far it may be elsewhere.
+    pub open: Vec<Option<Ends>>,
     /// Of each number the ways in which the points fit as well where it holds nothing back.
     pub replacements: Vec<Vec<Replacement>>,
     pub kept: Vec<KeptNumber>,
@@ -224,17 +227,28 @@ pub(super) fn tell(
         {
             best = there;
         }
+        // The search may have left a number where no point feels it.
         slopes = slopes_at(&best);
         weights = self::weights(search, &best);
+        while let Some((index, back)) = given_back(search, &best, &free, candidates, (&slopes, &weights)) {
+            free.retain(|other| *other != index);
+            best = back;
+            slopes = slopes_at(&best);
+            weights = self::weights(search, &best);
+        }
     }
     let mut kept = Vec::new();
     let mut of_kept: Vec<Vec<(usize, f64)>> = vec![Vec::new(); free.len()];
     progress.phase("kept numbers and the runs that would tell them", (candidates.len() - free.len()) as u64);
     for (index, candidate) in candidates.iter().enumerate().filter(|(index, _)| !free.contains(index)) {
         progress.step();
-        if candidate.is_size {
+        if candidate.stays {
             let columns: Vec<&Vec<f64>> = free.iter().map(|other| &slopes[other]).collect();
-            let factors = nearest(&columns, &slope_of_size(search, &best, index), &weights).0;
+            let slope = match candidate.is_size {
+                true => slope_of_size(search, &best, index),
+                false => search.slopes(&best, &[index]).swap_remove(0),
+            };
+            let factors = nearest(&columns, &slope, &weights).0;
             for (of_one, factor) in of_kept.iter_mut().zip(&factors) {
                 of_one.push((index, (factor * candidate.deviation()).powi(2)));
             }
@@ -250,7 +264,7 @@ pub(super) fn tell(
                 for (of_one, factor) in of_kept.iter_mut().zip(&factors) {
                     of_one.push((index, (factor * candidate.deviation()).powi(2)));
                 }
-                if own * (search.high[index] - search.low[index]) < 1.0 {
+                if !is_felt(search, index, slope, &weights) {
                     KeptReason::NotSeen
                 } else if left > OWN_SHARE * own {
                     KeptReason::NotNeeded
@@ -278,11 +292,17 @@ pub(super) fn tell(
         }
         kept.push((index, KeptNumber::of(&candidate.names[0], &candidate.number, reason, run)));
     }
-    let covariance = covariance(search, &best, &free, &slopes, &weights, clusters);
+    let felt: Vec<usize> =
+        free.iter().copied().filter(|index| is_felt(search, *index, &slopes[index], &weights)).collect();
+    let covariance = covariance(search, &best, (&free, &felt), &slopes, &weights, clusters);
+    let margin = margin(&best);
+    let of_unfelt = |index: &usize| {
+        (!felt.contains(index)).then(|| held_within(search, &best, (*index, &candidates[*index]), margin))
+    };
+    let open: Vec<Option<Ends>> = free.iter().map(of_unfelt).collect();
     of_kept.iter_mut().for_each(|of_one| of_one.sort_by(|one, other| other.1.total_cmp(&one.1)));
     // Numbers that are asked for are held against each other alone.
     let mut replacements: Vec<Vec<Replacement>> = vec![Vec::new(); free.len()];
-    let margin = LEAST_GAIN.max(GAIN * best.cost);
     if candidates.iter().all(|candidate| !candidate.is_asked) {
         let doubt = Doubt { search, coarse, best: &best, free: &free, moving, margin };
         progress.phase("fitted numbers that another may stand for", free.len() as u64);
@@ -329,7 +349,64 @@ pub(super) fn tell(
     }
     kept.sort_by_key(|(index, _)| *index);
     let kept = kept.into_iter().map(|(_, kept)| kept).collect();
-    Ok(Told { best, written, free, covariance, alike: of_kept, replacements, kept })
+    Ok(Told { best, written, free, covariance, alike: of_kept, open, replacements, kept })
+}
+
+/// By how much the points may fit worse and be as well explained: by what would not have made a number worth fitting.
+fn margin(best: &Found) -> f64 {
+    LEAST_GAIN.max(GAIN * best.cost)
+}
+
+/// Whether points feel a number where it is, as far as its interval goes.
+fn is_felt(search: &Search<'_>, index: usize, slope: &[f64], weights: &[f64]) -> bool {
+    product(slope, slope, weights).sqrt() * (search.high[index] - search.low[index]) >= 1.0
+}
+
+/// A fitted number that no point feels where it is and that they fit without as well, with where the others go then.
+fn given_back(
+    search: &Search<'_>,
+    best: &Found,
+    free: &[usize],
+    candidates: &[Candidate],
+    (slopes, weights): (&BTreeMap<usize, Vec<f64>>, &[f64]),
+) -> Option<(usize, Found)> {
+    let unfelt = free.iter().copied().filter(|index| !is_felt(search, *index, &slopes[index], weights));
+    unfelt.into_iter().find_map(|index| {
+        let rest: Vec<usize> = free.iter().copied().filter(|other| *other != index).collect();
+        let mut at = best.at.clone();
+        at[index] = logarithm(candidates[index].number.value);
+        let back = search.descend(search.found(at)?, &rest);
+        (back.cost <= best.cost + margin(best)).then_some((index, back))
+    })
+}
+
+/// Between what a number may be that no point feels where it is: on each side as far as the base allows, or to where the points
+/// begin to fit worse by more than a margin.
+fn held_within(
+    search: &Search<'_>,
+    best: &Found,
+    (index, candidate): (usize, &Candidate),
+    margin: f64,
+) -> Ends {
+    let (low, high) = stated(candidate);
+    let from = best.at[index];
+    let fits = |value: f64| {
+        let mut at = best.at.clone();
+        at[index] = value;
+        search.found(at).is_some_and(|found| found.cost <= best.cost + margin)
+    };
+    let reach = |end: f64| {
+        if fits(end) {
+            return end;
+        }
+        let (mut within, mut beyond) = (from, end);
+        while (beyond - within).abs() > SCALE / 2.0 {
+            let middle = (within + beyond) / 2.0;
+            *(if fits(middle) { &mut within } else { &mut beyond }) = middle;
+        }
+        within
+    };
+    (reach(logarithm(low).min(from)), reach(logarithm(high).max(from)))
 }
 
 /// Lets ceilings that are held at once out alike, as far as the points fit best: each of two in a row holds back what the other
@@ -379,15 +456,28 @@ pub(super) fn refusal(
     CalibrationError::NotToldApart { name, from, run }
 }
 
-/// How the fitted numbers vary together: by the errors that are there, of which those of one prediction count together.
+/// A prediction that the fitted numbers follow by more than this share of whatever is measured of it has next to no error left at
+/// the best fit, however far a run of it scatters.
+const FOLLOWED: f64 = 0.9;
+
+/// How the fitted numbers vary together: by the errors that are there, of which those of one prediction count together. Numbers that
+/// no point feels vary by themselves, and nothing here says how far.
 pub(super) fn covariance(
     search: &Search<'_>,
     best: &Found,
-    free: &[usize],
+    (free, felt): (&[usize], &[usize]),
     slopes: &BTreeMap<usize, Vec<f64>>,
     weights: &[f64],
     clusters: &[usize],
 ) -> Vec<Vec<f64>> {
+    if felt.len() < free.len() {
+        let of_felt = covariance(search, best, (felt, felt), slopes, weights, clusters);
+        let place = |index: &usize| felt.iter().position(|one| one == index);
+        let of = |row: &usize, column: &usize| {
+            place(row).zip(place(column)).map_or(0.0, |(row, column)| of_felt[row][column])
+        };
+        return free.iter().map(|row| free.iter().map(|column| of(row, column)).collect()).collect();
+    }
     let count = free.len();
     let normal: Vec<Vec<f64>> = free
         .iter()
@@ -408,6 +498,27 @@ pub(super) fn covariance(
             let own = score * slopes[index][*place];
             of_places.entry(*place).or_insert_with(|| vec![0.0; count])[column] += own;
             of_clusters.entry(*cluster).or_insert_with(|| vec![0.0; count])[column] += own;
+        }
+    }
+    // What is followed has the scatter of all the others in the place of its own error.
+    let followed = |place: &usize| -> f64 {
+        let own: Vec<f64> = free.iter().map(|index| slopes[index][*place]).collect();
+        let of_row = |row: usize| own[row] * (0..count).map(|at| inverse[row][at] * own[at]).sum::<f64>();
+        weights[*place] * (0..count).map(of_row).sum::<f64>()
+    };
+    let is_followed: BTreeSet<usize> =
+        of_places.keys().copied().filter(|place| followed(place) > FOLLOWED).collect();
+    if !is_followed.is_empty() {
+        let errors = search.points.iter().map(|(place, measured)| (place, best.predicted[*place] - measured));
+        let others: Vec<f64> =
+            errors.filter(|(place, _)| !is_followed.contains(place)).map(|(_, error)| error).collect();
+        let mean = |of: &dyn Fn(f64) -> f64| others.iter().map(|error| of(*error)).sum::<f64>();
+        let scatter = (mean(&|error| weight(error) * error * error) / mean(&weight).max(1e-9)).sqrt();
+        for place in &is_followed {
+            let sum = of_places.get_mut(place).expect("it is one of them");
+            for (own, index) in sum.iter_mut().zip(free) {
+                *own = weights[*place] * scatter * slopes[index][*place];
+            }
         }
     }
     let spread = |groups: &BTreeMap<usize, Vec<f64>>| -> Vec<Vec<f64>> {
