@@ -354,7 +354,7 @@ fn a_number_of_one_run_has_the_doubt_of_what_stays() {
     assert_eq!(with.last(), Some(&false), "the run of lists is fitted");
     let without = learn(&points[..sweep.len()], &base, &asked[1..]).expect("it can be learnt");
     assert_eq!(with[..sweep.len()], held(&without)[..]);
-    let listed = &found.numbers.iter().find(|one| one.name == asked[0]).expect("it was asked for");
+    let listed = found.numbers.iter().find(|one| one.name == asked[0]).expect("it was asked for");
     assert!(
         !listed.is_told && listed.alike.contains(&"client.host_verbs.batch_fixed_time".to_string()),
         "{listed:?}"
@@ -363,7 +363,7 @@ fn a_number_of_one_run_has_the_doubt_of_what_stays() {
     // With what stays known exactly the run's own scatter is left.
     let exact = system(&["host_verbs.batch_fixed_time=500ns", "client.host_verbs.batch_fixed_time=500ns"]);
     let found = learn(&points, &exact, &asked).expect("it can be learnt");
-    let listed = &found.numbers.iter().find(|one| one.name == asked[0]).expect("it was asked for");
+    let listed = found.numbers.iter().find(|one| one.name == asked[0]).expect("it was asked for");
     assert!(listed.high.base() > 1.005 * listed.low.base(), "{listed:?}");
 }
 

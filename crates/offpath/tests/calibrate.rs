@@ -112,8 +112,7 @@ fn a_card_that_is_not_described_says_so_in_its_file() {
     let text = fs::read_to_string(&card).expect("the card is there");
     assert!(text.contains("NOT DESCRIBED BY THE MODEL"), "{text}");
     let shown = json(&["device", "show", &card]);
-    let [own] = ["host_verbs.post_time"].map(|name| provenance(&shown, name));
-    assert_eq!(own, "assumed");
+    assert_eq!(provenance(&shown, "host_verbs.post_time"), "assumed");
     let path = json(&["path", &card, "--as", "ib_write_bw", "-s", "8", "-q", "8"]);
     assert_ne!(path["rows"][0]["basis"], "fitted", "{path:#}");
 }

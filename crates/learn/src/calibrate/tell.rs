@@ -370,8 +370,8 @@ fn given_back(
     candidates: &[Candidate],
     (slopes, weights): (&BTreeMap<usize, Vec<f64>>, &[f64]),
 ) -> Option<(usize, Found)> {
-    let unfelt = free.iter().copied().filter(|index| !is_felt(search, *index, &slopes[index], weights));
-    unfelt.into_iter().find_map(|index| {
+    let mut unfelt = free.iter().copied().filter(|index| !is_felt(search, *index, &slopes[index], weights));
+    unfelt.find_map(|index| {
         let rest: Vec<usize> = free.iter().copied().filter(|other| *other != index).collect();
         let mut at = best.at.clone();
         at[index] = logarithm(candidates[index].number.value);
