@@ -49,7 +49,10 @@ pub(super) fn doubted(
 pub(super) fn undescribed(one: &mut LearntNumber, candidate: &Candidate) {
     (one.low, one.high) = over((one.low, one.high), stated(candidate));
     one.is_told = false;
-    one.doubt = Some(LearntDoubt::NotDescribed);
+    // A search that ended at its bound says more.
+    if one.doubt != Some(LearntDoubt::AtBound) {
+        one.doubt = Some(LearntDoubt::NotDescribed);
+    }
 }
 
 /// What kept numbers add to the variance of a fitted one, each by its place.
