@@ -61,11 +61,20 @@ pub(super) type OfKept = Vec<(usize, f64)>;
 /// The ends of an interval, as logarithms.
 pub(super) type Ends = (f64, f64);
 
+/// What the points leave open of fitted numbers, in the order of these: how they doubt one another, what kept ones add, between
+/// which ends the points fit as well where they feel nothing, and what would stand for each.
+pub(super) struct LeftOpen<'t> {
+    pub covariance: &'t [Vec<f64>],
+    pub of_kept: &'t [OfKept],
+    pub open: &'t [Option<Ends>],
+    pub replacements: &'t [Vec<Replacement>],
+}
+
 pub(super) fn learnt(
     candidates: &[Candidate],
     (best, written, menu): (&Found, &Found, &Menu<'_>),
     free: &[usize],
-    (covariance, of_kept, open, replacements): (&[Vec<f64>], &[OfKept], &[Option<Ends>], &[Vec<Replacement>]),
+    LeftOpen { covariance, of_kept, open, replacements }: LeftOpen<'_>,
     (low, high): (&[f64], &[f64]),
 ) -> Vec<LearntNumber> {
     free.iter()

@@ -23,7 +23,7 @@ use crate::posting::KnownLoops;
 use crate::run::{MeasuredRun, RunKind};
 use candidates::{Runs, bounds, candidates, logarithm};
 use errors::{SIDE_80, Scatter, clusters, learnt_errors, repeated, warm_against_cold};
-use learnt::{learnt, undescribed};
+use learnt::{LeftOpen, learnt, undescribed};
 use menu::Menu;
 use offpath_profile::System;
 use select::{moving, select, spread_over};
@@ -244,7 +244,7 @@ pub fn calibrate(request: &CalibrationRequest<'_>) -> Result<Calibration, Calibr
         &candidates,
         (&best, &written, &menu),
         &free,
-        (&covariance, &alike, &open, &replacements),
+        LeftOpen { covariance: &covariance, of_kept: &alike, open: &open, replacements: &replacements },
         (&low, &high),
     );
     if !is_described {
