@@ -3,8 +3,8 @@
 use crate::SCHEMA_VERSION;
 use crate::system::{SystemAnswer, unlike_ends};
 use offpath_learn::{
-    CeilingKind, ExpectError, Expected, KnownLoops, PROGRAMS, RunKind, RunLength, ToolBench, ToolProgram,
-    ToolRun,
+    CeilingKind, ExpectError, Expected, KnownLoops, MANY_QUEUE_PAIRS, PROGRAMS, RunKind, RunLength,
+    ToolBench, ToolProgram, ToolRun,
 };
 use offpath_logs::{LatencySpan, TrafficDirections};
 use offpath_plan::known::{BoundedFigure, FigureOf, KnownFigure, PayloadBound, known_figures};
@@ -19,10 +19,6 @@ use offpath_terminal::output::{Screen, TableCell, short};
 use offpath_twin::Seed;
 use serde::Serialize;
 use std::sync::Arc;
-
-/// From how many queue pairs on their state may not fit into a NIC's cache, which nothing here models. It is eight times what any
-/// log has that the model was held to.
-const MANY_QUEUE_PAIRS: u64 = 256;
 
 /// What decides the draws behind intervals.
 const SEED: u64 = 1;
@@ -605,8 +601,8 @@ impl ToolAnswer {
                 format!("{count} of {all} rows rest")
             };
             text += &format!(
-                "Intervals: {rows} for half or more on what was measured here or is held to it, and are widened by what predictions of {points} points of \
-                 this card's own logs were wrong by that were not fitted.\n",
+                "Intervals: {rows} for half or more on what was measured here or is held to it, and are widened by what predictions of {points} points \
+                 that are fitted to this card's own logs were wrong by without their own run or log.\n",
             );
         }
         if let Some(said) = self.system.widened_by_others().filter(|_| count < all) {

@@ -46,6 +46,6 @@ pub use link_layer::PacketHeader;
 pub use points::{HoldOut, LeftAside, LogDoubt, MeasuredPoint, PointCollector, UnknownHoldOut};
 pub use posting::KnownLoops;
 pub use run::{
-    MOST_DEPTH, MOST_QUEUE_PAIRS, MeasuredRun, NotARun, PROGRAMS, RunKind, RunLength, TOOL_CQ_MODERATION,
-    TOOL_MODERATED, TOOL_POLL_BATCH, TOOL_TX_DEPTH, ToolProgram, ToolRun,
+    MANY_QUEUE_PAIRS, MOST_DEPTH, MOST_QUEUE_PAIRS, MeasuredRun, NotARun, PROGRAMS, RunKind, RunLength,
+    TOOL_CQ_MODERATION, TOOL_MODERATED, TOOL_POLL_BATCH, TOOL_TX_DEPTH, ToolProgram, ToolRun,
 };

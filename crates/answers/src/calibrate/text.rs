@@ -179,7 +179,8 @@ impl CalibrateAnswer {
             text += &format!(
                 "A prediction of {} of {} in another log is taken to be off by {} in half of all, {} in eight of ten, {} in nine of ten and \
                  {} at most, by {} points without their own run and log, more where the logs are few: the card has it, and `path --as` \
-                 widens by it. Of other verbs, directions and few requests in flight it says nothing.\n",
+                 widens by it. A log that repeats another is another log here, so that runs of other settings may be farther off. Of other \
+                 verbs, directions and few requests in flight it says nothing.\n",
                 one.figure,
                 one.traffic.join(" and "),
                 within(one.half_within),
