@@ -1,6 +1,6 @@
 //! `offpath calibrate` and `offpath path --as` as their users see them.
 
-use crate::common::{check, json, offpath, said, schema, wide_answer};
+use crate::common::{check, in_columns, json, offpath, said, schema, wide_answer};
 use offpath::answers::calibrate::{CalibrateRequest, calibrate};
 use offpath::answers::tool::{ToolRequest, ToolRowAnswer, tool};
 use offpath_quantity::Bytes;
@@ -873,7 +873,9 @@ fn a_number_at_the_end_of_the_search_is_no_measured_one() {
     let text = fs::read_to_string(&card).expect("a card");
     assert!(text.contains("the search ends there, and the logs ask for more"), "{text}");
     fs::remove_file(&card).expect("it is there");
-    let text = wide_answer(&asked);
+    let found = in_columns(&asked, Some("2000"));
+    let text = found.stdout;
+    assert_eq!(found.code, 1, "{}", found.stderr);
     assert!(text.contains("NOT DESCRIBED") && text.contains("WORSE THAN TWO NUMBERS"), "{text}");
 }
 

@@ -547,7 +547,7 @@ fn wrong_input_is_refused_with_a_next_step() {
         (&["path", "bluefeld2"], &["bluefeld2", "did you mean `bluefield2`?"]),
         (
             &["path", "bluefield3", "--path", "dpa-dpa", "--verb", "load", "--range", "2GiB"],
-            &["`--range 2 GiB`", "the memory of `dpa` has 1 GiB", "use 1B to 1 GiB"],
+            &["`--range 2 GiB`", "the memory of `dpa` has 1 GiB", "use 64 B to 1 GiB"],
         ),
         (&["path", "bluefield3", "--verb", "load", "--range", "0B"], &["`--range 0 B`", "leave it out"]),
         (
@@ -1058,8 +1058,8 @@ fn the_readme_has_the_score() {
     ));
     // Whoever is told the error is told beside it what would have erred less.
     let median = after("are no places: ");
-    let beside = format!("number is {median}; the nearest published row would have erred by {other}.");
-    says(format!("of a predicted measured {beside}"));
+    let beside = format!("is {median}, where the nearest published row errs by {other};");
+    says(format!("of the {rows} predicted measured numbers that are no places {beside}"));
     let simple = cells("what needs no card");
     says(format!("over the {} that need no card", simple[1]));
     says(format!("elsewhere, {} (those {})", simple[2], simple[3]));

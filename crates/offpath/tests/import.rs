@@ -48,7 +48,9 @@ fn rows_have_what_json_has() {
     let logs = [log("write_bw.log"), log("read_lat.log")];
     let arguments = ["import", &logs[0], &logs[1]];
     let all = json(&arguments);
-    let text = answer(&[&arguments[..], &["--format", "csv"]].concat());
+    let found = offpath(&[&arguments[..], &["--format", "csv"]].concat());
+    assert_eq!(found.code, 0, "{}", found.stderr);
+    let text = found.stdout;
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let header = reader.headers().expect("it has a header").clone();
     let rows: Vec<csv::StringRecord> = reader.records().map(|row| row.expect("it is CSV")).collect();
@@ -126,7 +128,8 @@ fn unknown_lines_are_told_with_their_number() {
     assert_eq!(rows.code, 0, "{}", rows.stderr);
     assert!(rows.stderr.contains(said) && !rows.stdout.contains("what is this?"), "{}", rows.stderr);
     let found = json(&["import", file]);
-    assert_eq!(found["remarks"][0]["line"], 29);
+    let remarks = found["remarks"].as_array().expect("a list");
+    assert!(remarks.iter().any(|one| one["line"] == 29), "{remarks:?}");
     check(&found, &schema("import.json"), "import.json");
 }
 
@@ -219,7 +222,15 @@ fn the_page_has_every_caution_and_span() {
 fn a_run_that_failed_is_not_passed() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("failed-run");
     fs::create_dir_all(&folder).expect("a folder");
-    let whole = fs::read_to_string(log("write_bw.log")).expect("a log");
+    // The sizes of that log jump, as those of a run that lost rows do.
+    let jumps = fs::read_to_string(log("write_bw.log")).expect("a log");
+    let (head, _) = jumps.split_once(" 4096       10000").expect("its second row");
+    let rows = " 4          10000           0.115384            0.115015            3.594215\n \
+                8          10000           0.230768            0.230030            3.594215\n";
+    let whole = format!("{head}{rows}{}\n", "-".repeat(87));
+    let own = folder.join("whole.log");
+    fs::write(&own, &whole).expect("it is written");
+    let own = own.display().to_string();
     let cut = folder.join("cut.log");
     let failure = " Completion with error at client\n Failed status 12: wr_id 0 syndrom 0x81\n";
     fs::write(&cut, format!("{}\n{failure}", whole.trim_end_matches(['-', '\n']))).expect("it is written");
@@ -240,13 +251,15 @@ fn a_run_that_failed_is_not_passed() {
             .collect();
         (found.code, found.stdout, names)
     };
-    let (code, _, failed) = of(&[&log("write_bw.log")]);
+    let (code, _, failed) = of(&[&own]);
     assert_eq!((code, failed.len()), (0, 0));
+    let (code, _, failed) = of(&[&log("write_bw.log")]);
+    assert_eq!((code, failed.is_empty()), (1, false), "its sizes jump");
     let (code, text, failed) = of(&[&cut]);
     // What the tool says, and that its table ends without its last line.
     assert_eq!((code, &failed[..]), (1, &[cut.clone(), cut.clone()][..]));
     assert!(text.contains("FAILED: ") && text.contains("Completion with error"), "{text}");
-    let (code, text, failed) = of(&[&log("write_bw.log"), &empty]);
+    let (code, text, failed) = of(&[&own, &empty]);
     assert_eq!((code, &failed[..]), (1, &[empty.clone()][..]));
     assert!(text.contains("no line that gives a figure"), "{text}");
 }

@@ -105,7 +105,7 @@ const CASES: &[Case] = &[
     device("[\"hub\", \"arm\"]", "[\"hubb\", \"arm\"]", "[\"hubb\"", &["no node `hubb`", "did you mean `hub`"]),
     device("[\"hub\", \"arm\"]", "[\"arm\", \"arm\"]", "[\"arm\", \"arm\"]", &["joins `arm` to itself"]),
     device("[\"hub\", \"arm\"]", "[\"hub\"]", "[\"hub\"]", &["names 1 nodes", "a link joins two"]),
-    device("[copy]", "[again]\nkind = \"wire\"\nbetween = [\"nic\", \"arm\"]\ndelay = { value = \"1 ns\", source = \"i\", provenance = \"datasheet\" }\n[copy]", "[\"nic\", \"arm\"]", &["`[again]` joins `nic` and `arm`, which other links join already"]),
+    device("[copy]", "[again]\nkind = \"wire\"\nbetween = [\"arm\", \"hub\"]\ndelay = { value = \"1 ns\", source = \"i\", provenance = \"datasheet\" }\n[copy]", "[\"arm\", \"hub\"]", &["`[again]` joins `arm` and `hub`, as `["]),
     device("[\"hub\", \"arm\"]", "[\"dpa\", \"arm\"]", "[arm]", &["no links lead from `nic` to the endpoint `arm`", "between = "]),
     device("host_at = \"hub\"", "host_at = \"hbu\"", "\"hbu\"", &["no node `hbu` for `host_at`", "did you mean `hub`"]),
     device("kind = \"engine\"\nendpoint = \"arm\"", "kind = \"engine\"\nendpoint = \"amr\"", "\"amr\"", &["no endpoint `amr` for `endpoint` of `[copy]`", "did you mean `arm`"]),

@@ -48,11 +48,11 @@ impl RdmaPortFacts {
         let named = rate.value.bits_per_second();
         // 8b/10b takes a fifth of InfiniBand's SDR, DDR and QDR. FDR10 has a number of its own; Ethernet is named by what it carries.
         let is_ethernet = self.link_layer.as_ref().is_some_and(|layer| layer.value == "Ethernet");
-        let is_coded = match &self.lane_rate_code {
+        let is_8b10b = match &self.lane_rate_code {
             Some(code) => [1, 2, 4].contains(&code.value),
             None => named <= 10_000_000_000,
         };
-        let carried = if is_coded && !is_ethernet { named / 5 * 4 } else { named };
+        let carried = if is_8b10b && !is_ethernet { named / 5 * 4 } else { named };
         let all = carried.checked_mul(lanes.value)?;
         Some(Stated { value: BitRate::from_bits_per_second(all), at: rate.at.clone() })
     }

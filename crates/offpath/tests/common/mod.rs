@@ -29,7 +29,7 @@ fn program() -> Command {
 }
 
 /// Runs it for a page of so many columns.
-fn in_columns(arguments: &[&str], columns: Option<&str>) -> Answer {
+pub fn in_columns(arguments: &[&str], columns: Option<&str>) -> Answer {
     let mut command = program();
     if let Some(columns) = columns {
         command.env("COLUMNS", columns);
