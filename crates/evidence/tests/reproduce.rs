@@ -52,6 +52,10 @@ fn the_score_is_what_is_published() {
     let guesses = [summary.unfitted_measured, summary.covered_unfitted, summary.covered_unfitted_wide];
     assert_eq!(guesses.map(of), [(0, 7), (5, 7), (6, 7)], "{summary:?}");
     assert!((summary.errors.model - 0.2369).abs() < 0.00005, "{summary:?}");
+    // With the places, by how far off each lies.
+    let measured = lines().iter().filter(|line| line.sort == Some(Sort::Measured));
+    let errors: Vec<f64> = measured.filter_map(|line| Some(line.verdict.as_ref()?.error.abs())).collect();
+    assert!(errors.len() == 18 && (median(errors.clone()) - 0.271).abs() < 0.0005, "{errors:?}");
     let within = |line: &&Line| line.sort == Some(Sort::Measured) && line.scored() == Some(true);
     let holds: Vec<&str> = lines().iter().filter(within).map(|line| line.row.id.as_str()).collect();
     assert_eq!(holds, ["W002", "W237"]);

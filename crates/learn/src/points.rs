@@ -42,7 +42,7 @@ pub struct LogDoubt {
 }
 
 /// Whether a device is by its name one in software, whose costs are a processor's.
-fn is_software(device: &str) -> bool {
+pub(crate) fn is_software(device: &str) -> bool {
     ["rxe", "siw"].iter().any(|name| device.starts_with(name))
 }
 

@@ -543,13 +543,25 @@ fn an_echo_is_two_messages_and_never_half_a_round_trip() {
 
 #[test]
 fn wrong_input_is_refused_with_a_next_step() {
-    let cases: [(&[&str], &[&str]); 22] = [
+    let cases: [(&[&str], &[&str]); 25] = [
         (&["path", "bluefeld2"], &["bluefeld2", "did you mean `bluefield2`?"]),
         (
             &["path", "bluefield3", "--path", "dpa-dpa", "--verb", "load", "--range", "2GiB"],
             &["`--range 2 GiB`", "the memory of `dpa` has 1 GiB", "use 64 B to 1 GiB"],
         ),
         (&["path", "bluefield3", "--verb", "load", "--range", "0B"], &["`--range 0 B`", "leave it out"]),
+        (
+            &["path", "bluefield3", "--path", "client-dpa", "--arrived", "512KiB"],
+            &["`--arrived 512 KiB`: a read looks through no caches", "`--verb load`"],
+        ),
+        (
+            &["path", "bluefield2", "--set", "host.cores=4", "--set", "host.cores=8"],
+            &["`--set` gives `host.cores` twice", "keep one of them"],
+        ),
+        (
+            &["plan", "designs/replication.toml", "--parameter", "ratio=0.5", "--parameter", "ratio=0.6"],
+            &["`--parameter` gives `ratio` twice", "keep one of them"],
+        ),
         (
             &["path", "stingray", "--path", "client-host"],
             &["`client.nic` of `stingray` is a port", "`forward` is what it has"],

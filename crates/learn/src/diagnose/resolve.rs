@@ -4,6 +4,7 @@ use super::cause::{CauseChange, CauseDegree};
 use super::points::{self, Point, Runs, Series};
 use super::rows::{MOST_DEVIATION, MOST_OF_SERIES, Row, changed, deviation};
 use crate::expect::ToolBench;
+use crate::points::is_software;
 use crate::run::{RunKind, ToolProgram};
 use offpath_profile::System;
 
@@ -89,7 +90,7 @@ pub(super) fn assumptions(series: &Series, program: &ToolProgram) -> Vec<String>
         ));
     }
     let device = conditions.device.as_deref().unwrap_or_default();
-    if ["rxe", "siw"].iter().any(|name| device.starts_with(name)) {
+    if is_software(device) {
         found.push(format!(
             "{file}: `{device}` is by its name a device in software, whose costs are a processor's: no profile of a card is its"
         ));
