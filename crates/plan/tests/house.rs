@@ -316,6 +316,22 @@ fn committed_files_are_clean() {
 }
 
 /// Cargo builds a crate once more for each set of features that is asked of it, and with it all that uses it.
+/// What a test prints that passes is captured, so that one which was skipped would read as passed: it is written to standard
+/// error itself. Tests with a `main` of their own have no capture.
+#[test]
+fn what_is_skipped_says_so_past_the_capture_of_output() {
+    let mut found = Vec::new();
+    for file in files().into_iter().filter(|file| file.extension().is_some_and(|end| end == "rs")) {
+        let text = read(&file);
+        for (at, line) in text.lines().enumerate().filter(|_| text.contains("#[test]")) {
+            if ["println!(\"skipped", "eprintln!(\"skipped"].iter().any(|said| line.trim_start().starts_with(said)) {
+                found.push(format!("{}:{}", file.display(), at + 1));
+            }
+        }
+    }
+    assert!(found.is_empty(), "these are captured where the test passes: {found:#?}");
+}
+
 #[test]
 fn the_command_line_is_built_of_what_its_tests_are_built_of() {
     let built_of = |selection: &[&str]| -> BTreeSet<String> {

@@ -710,7 +710,7 @@ fn fields_that_expire_are_why_a_valkey_master_ends_its_file() {
     let mut client = master.client();
     client.ask(&["HSET", "hash", "field", "value"]).unwrap();
     if client.ask(&["HPEXPIRE", "hash", "600000", "FIELDS", "1", "field"]).is_err() {
-        println!("skipped: {} has no fields that expire", program.display());
+        let _ = writeln!(std::io::stderr(), "skipped: {} has no fields that expire", program.display());
         return;
     }
     let replica = Server::start(&program, &[]);
@@ -1866,7 +1866,7 @@ fn follows(replica: &Server) -> bool {
 fn who_can_follow_a_server_can_follow_its_relay() {
     let all = all_servers();
     if all.len() < 2 {
-        println!("skipped: one server alone is here, and the table is of two at least");
+        let _ = writeln!(std::io::stderr(), "skipped: one server alone is here, and the table is of two at least");
         return;
     }
     let mut table = BTreeMap::new();
