@@ -25,6 +25,8 @@ pub struct Estimate {
     pub is_assumed: bool,
     /// Whether it says how often something happens, which is 1 at most, or is a part of what does.
     pub is_share: bool,
+    /// Whether it says how much of a kind of work a step does, which is a guess, whole or not.
+    pub is_work: bool,
     /// Where the file gives it.
     pub span: Range<usize>,
 }

@@ -115,6 +115,7 @@ pub struct RunState {
     /// Called when nothing of a request is left to do.
     done: Box<dyn Fn(Job, Time)>,
     taken: RefCell<BTreeMap<(u16, u16, u16), f64>>,
+    decided: RefCell<Vec<(u16, bool)>>,
     connected: Cell<usize>,
     /// The requests in flight by who began them, so that messages need not carry all of this.
     open: RefCell<BTreeMap<u64, Open>>,
@@ -252,6 +253,7 @@ impl RunState {
             ended: Box::new(ended),
             done: Box::new(done),
             taken: RefCell::default(),
+            decided: RefCell::default(),
             connected: Cell::new(0),
             open: RefCell::default(),
             places: RefCell::default(),
@@ -279,6 +281,11 @@ impl RunState {
             drop(waiting);
             waker.wake();
         }
+    }
+
+    /// Which case each branch took since this was asked last, by its place in the program, where cases come in proportion.
+    pub fn decided(&self) -> Vec<(u16, bool)> {
+        self.decided.take()
     }
 
     /// The first failure away from a request's initiator, with its alternative.
@@ -377,6 +384,7 @@ impl RunState {
                 if take {
                     *owed -= 1.0;
                 }
+                self.decided.borrow_mut().push((at.2, take));
                 take
             }
         }

@@ -127,6 +127,8 @@ pub(crate) const OPEN_LOOP_TASKS: u32 = 2048;
 struct Ended {
     count: u64,
     latency: Time,
+    /// Seconds that they take by adding up, each with the cases that it took.
+    added_s: f64,
     failure: Option<(u16, String)>,
 }
 
@@ -192,23 +194,26 @@ pub fn observe(one: &Ready, seed: Seed) -> Result<IdleObservation, ObserveError>
     };
     let script = vec![one.compiled.clone()];
     let shared = RunState::hearing(script, Chance::Proportional, answered, done)?;
-    let result: Rc<RefCell<Option<(Recorded, Time)>>> = Rc::default();
+    let result: Rc<RefCell<Option<(Recorded, f64, f64)>>> = Rc::default();
     let main = {
-        let (shared, ended, output, observer, compiled) =
-            (shared.clone(), ended.clone(), result.clone(), observer.clone(), one.compiled.clone());
+        let (shared, ended, output, observer) =
+            (shared.clone(), ended.clone(), result.clone(), observer.clone());
+        let (compiled, router) = (one.compiled.clone(), one.router.clone());
         move |fabric: TwinFabric| -> LocalBoxFuture<()> {
-            let (shared, ended, output, observer, compiled) =
-                (shared.clone(), ended.clone(), output.clone(), observer.clone(), compiled.clone());
+            let (shared, ended, output, observer) =
+                (shared.clone(), ended.clone(), output.clone(), observer.clone());
+            let (compiled, router) = (compiled.clone(), router.clone());
             Box::pin(async move {
                 let tasks = shared.expected(1, 1);
                 let mut next = Proportions::new(compiled.programs.iter().map(|(share, _)| *share));
+                let mut added: BTreeMap<(u16, Vec<(u16, bool)>), f64> = BTreeMap::new();
                 wait_for(&fabric, || shared.connected() >= tasks).await;
                 // The first requests look up addresses that later ones know.
                 for step in 0.. {
                     if step == 1 {
                         observer.reset();
-                        ended.borrow_mut().latency = Time::ZERO;
-                        ended.borrow_mut().count = 0;
+                        let failure = ended.borrow_mut().failure.take();
+                        *ended.borrow_mut() = Ended { failure, ..Ended::default() };
                     }
                     for _ in 0..BATCH {
                         let before = ended.borrow().count;
@@ -224,6 +229,11 @@ pub fn observe(one: &Ready, seed: Seed) -> Result<IdleObservation, ObserveError>
                             ended.borrow_mut().failure = Some((0, reason));
                             break;
                         }
+                        let cases = shared.decided();
+                        let own = &compiled.programs[usize::from(program)].1;
+                        let by_steps = |cases: &[(u16, bool)]| own.decided(cases).fold(&router).latency;
+                        let own = *added.entry((program, cases)).or_insert_with_key(|(_, cases)| by_steps(cases));
+                        ended.borrow_mut().added_s += own;
                     }
                     let recorded = observer.recorded().remove(&0).unwrap_or_default();
                     if let Some((alternative, failure)) = shared.broken() {
@@ -231,7 +241,8 @@ pub fn observe(one: &Ready, seed: Seed) -> Result<IdleObservation, ObserveError>
                     }
                     let enough = step > 1 && proportional_error(&recorded) < 0.01;
                     if enough || recorded.requests >= MOST || ended.borrow().failure.is_some() {
-                        *output.borrow_mut() = Some((recorded, ended.borrow().latency));
+                        let Ended { latency, added_s, .. } = &*ended.borrow();
+                        *output.borrow_mut() = Some((recorded, latency.as_seconds(), *added_s));
                         return;
                     }
                 }
@@ -245,14 +256,16 @@ pub fn observe(one: &Ready, seed: Seed) -> Result<IdleObservation, ObserveError>
         return Err(ObserveError::Request { alternative: one.alternative.name.clone(), reason });
     }
     let taken = result.borrow_mut().take();
-    let (recorded, latency) = taken.ok_or_else(|| stopped("the run ended before it was observed"))?;
+    let (recorded, latency_s, added_s) =
+        taken.ok_or_else(|| stopped("the run ended before it was observed"))?;
     let mut fold = fold_of(&recorded, &one.router);
-    fold.latency = latency.as_seconds() / recorded.requests as f64;
+    fold.latency = latency_s / recorded.requests as f64;
     let sampled = fold.clone();
     // What crosses the network as payload, and what of computing is estimated, the twin does not tell.
     let added = one.compiled.fold(&one.router);
     // How often a case comes among few samples is not how often it comes, and one that is too rare is not among them:
-    // what all cases ask is added up. Which bank is the hottest is only seen.
+    // what all cases ask is added up. Which bank is the hottest is only seen, and so is for how long the parts of a request wait
+    // for each other: by how much those that were run took longer than their steps add up to.
     if one.compiled.extremes(&one.router).rarest < 1.0 {
         let is_banks = |name: &str| {
             one.router.station(name).is_some_and(|id| matches!(one.router.kind(id), StationKind::Banks(_)))
@@ -264,7 +277,7 @@ pub fn observe(one: &Ready, seed: Seed) -> Result<IdleObservation, ObserveError>
             }
         }
         fold.requests.extend(added.requests);
-        fold.latency = added.latency;
+        fold.latency = added.latency + (latency_s - added_s) / recorded.requests as f64;
     }
     (fold.network_bytes, fold.estimated) = (added.network_bytes, added.estimated);
     fold.background = added.background;

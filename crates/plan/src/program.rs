@@ -947,8 +947,8 @@ impl Compiled {
 
     /// The demand of a request by adding up its steps, without running it.
     ///
-    /// It says the same as observing the program on the idle twin, and is quick enough to be
-    /// repeated for every uncertain number of a profile.
+    /// It says the same as observing the program on the idle twin, but for what parts of one request wait for each other
+    /// (`parallel`, `to`), and is quick enough to be repeated for every uncertain number of a profile.
     pub fn fold(&self, router: &Router) -> Fold {
         let mut fold = Fold::default();
         self.programs.iter().for_each(|(share, program)| fold.add(&program.fold(router), *share));
@@ -960,6 +960,17 @@ impl Program {
     /// The demand of a request by adding up its steps.
     pub(crate) fn fold(&self, router: &Router) -> Fold {
         self.walk(router, &mut 1.0).fold
+    }
+
+    /// The same program of a request that takes these cases, by the places of their branches.
+    pub(crate) fn decided(&self, cases: &[(u16, bool)]) -> Program {
+        let mut own = self.clone();
+        for (at, is_first) in cases {
+            if let Instruction::Branch { probability, .. } = &mut own.code[usize::from(*at)] {
+                *probability = f64::from(u8::from(*is_first));
+            }
+        }
+        own
     }
 
     /// Its steps from first to last; `rarest` becomes the share of requests that take its rarest case, if that

@@ -225,6 +225,36 @@ fn one_message_goes_out_to_several_machines() {
     }
 }
 
+/// What the parts of a request wait for each other is in its latency, whatever branches stand beside them and however rare a
+/// case is.
+#[test]
+fn a_request_that_waits_for_itself_takes_as_long_with_branches() {
+    let latency = |steps: &str| {
+        let text = design(&format!("request = [ {steps} ]"));
+        let ready = prepare(&parse(&text, &Changes::default()), &setting(&[], &[])).expect("it is in order");
+        observe(&ready[0], Seed::new(3)).expect("the idle twin runs it").fold.latency
+    };
+    let read = r#"[ { read = "client-soc", bytes = "64 KiB" } ]"#;
+    let many = format!("{{ parallel = [ {} ] }}", [read; 8].join(", "));
+    let copies = r#"{ send-ud = "client-host", bytes = "64 B" }, { write = "host-client", bytes = "64 KiB", to = 8 },
+        { send-ud = "host-client", bytes = "64 B" }"#;
+    for steps in [many.as_str(), copies] {
+        let plain = latency(steps);
+        for share in ["0.5", "0.001"] {
+            let branch = format!(
+                r#"{{ probability = {share}, then = [ {{ compute = "client", time = "1 ns" }} ],
+                otherwise = [ {{ compute = "client", time = "2 ns" }} ] }}, {steps}"#
+            );
+            near(&branch, latency(&branch), plain, 1e-3);
+        }
+    }
+    // A case that is too rare for the sample counts as often as it comes, and waits no longer for itself.
+    let rare = format!(
+        r#"{many}, {{ probability = 0.00001, then = [ {{ compute = "client", time = "1 s" }} ], otherwise = [] }}"#
+    );
+    near("rare", latency(&rare) - latency(&many), 1e-5, 0.01);
+}
+
 #[test]
 fn waiting_takes_time_and_no_core() {
     let steps = |wait: &str| {

@@ -146,6 +146,25 @@ fn choices_and_settings_reach_the_work() {
     );
 }
 
+/// How much of a kind of work a request is, is whoever writes it guessing, whole or not; how often steps repeat is no guess.
+#[test]
+fn an_amount_of_work_is_an_estimate_whole_or_not() {
+    let basis = |amount: &str| {
+        let text = design(
+            &format!(
+                "{{ send = \"client-soc\", bytes = \"64 B\" }}, {{ compute = \"soc\", work = \"stress-ng-atomic\", \
+                 operations = {amount} }}, {{ send = \"soc-client\", bytes = \"64 B\" }}"
+            ),
+            "[parameters]\namount = 3\n",
+        );
+        let plan = planned(&parse(&text, &Changes::default()), &[], &[]);
+        alone(&plan, "a").basis
+    };
+    for amount in ["0.3", "1", "3", "\"amount\"", "\"amount * 2\""] {
+        assert_eq!(basis(amount), Basis::YourEstimate, "{amount}");
+    }
+}
+
 #[test]
 fn the_twin_keeps_a_core_as_long_as_the_plan_says() {
     let text = design(

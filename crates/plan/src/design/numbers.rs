@@ -15,7 +15,7 @@ impl Resolver<'_> {
         let id: Arc<str> = id.into();
         let value = self.moved.get(&*id).copied().unwrap_or(written.value);
         let Written { low, high, is_assumed, .. } = written;
-        let estimate = Estimate { id: id.clone(), value, low, high, is_assumed, is_share: false, span };
+        let estimate = Estimate { id: id.clone(), value, low, high, is_assumed, is_share: false, is_work: false, span };
         self.estimates.borrow_mut().insert(id.clone(), estimate);
         Read { base: value.base(), rests_on: vec![id] }
     }
@@ -220,11 +220,7 @@ impl Resolver<'_> {
         given: &Spanned<toml::Value>,
     ) -> Result<Read, miette::Report> {
         let read = self.number(id, given, Dimension::Ratio)?;
-        for one in &read.rests_on {
-            if let Some(one) = self.estimates.borrow_mut().get_mut(one) {
-                one.is_share = one.value.dimension() == Dimension::Ratio;
-            }
-        }
+        self.mark(&read, |one| one.is_share = one.value.dimension() == Dimension::Ratio);
         // It may be a multiple of a number that has an interval.
         let estimates = self.estimates.borrow();
         let known = read.rests_on.iter().filter_map(|id| estimates.get(id));
@@ -243,6 +239,20 @@ impl Resolver<'_> {
             "write a share from 0 to 1",
             given.span(),
         ))
+    }
+
+    /// How much of a kind of work that is counted in operations.
+    pub(super) fn work(&self, id: &str, given: &Spanned<toml::Value>) -> Result<Read, miette::Report> {
+        let read = self.number(id, given, Dimension::Ratio)?;
+        self.mark(&read, |one| one.is_work = true);
+        Ok(read)
+    }
+
+    /// Says what the estimates are of that a number is made of.
+    fn mark(&self, read: &Read, with: impl Fn(&mut Estimate)) {
+        for one in &read.rests_on {
+            self.estimates.borrow_mut().get_mut(one).into_iter().for_each(&with);
+        }
     }
 
     /// How many: a whole number of 1 or more, or a parameter that is one. Only what has an interval is an

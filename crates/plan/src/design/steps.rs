@@ -6,7 +6,7 @@ use super::resolve::{Read, Resolver};
 use super::{Alternative, BEST, ComputeCost, GREEDY, LONG_COMPUTE, ObjectAccess, Signals, Step};
 use crate::implemented::Application;
 use crate::published::{Given, is_shipped_workload};
-use offpath_quantity::{Dimension, Time};
+use offpath_quantity::Time;
 use offpath_route::{Carrier, VERBS, VerbRow};
 use offpath_workload::Workload;
 use std::collections::BTreeMap;
@@ -375,8 +375,7 @@ impl Resolver<'_> {
                             (bytes.get() as f64, true, read)
                         }
                         (None, Some(operations)) => {
-                            let id = format!("{id}.operations");
-                            let read = self.number(&id, operations, Dimension::Ratio)?;
+                            let read = self.work(&format!("{id}.operations"), operations)?;
                             (read.base, false, read)
                         }
                         _ => {
