@@ -601,7 +601,7 @@ fn run(
             }
             (None, Err(error)) if error.is::<PlanError>() => contenders[at].outcome = Err(error.to_string()),
             (None, Err(error)) => return Err(error),
-            (Some(_), settled) => {
+            (Some(name), settled) => {
                 let Some(own) = runners.iter_mut().find(|own| own.at == at) else { continue };
                 // Where it does not carry the load, its draws say so too.
                 let folds = match settled {
@@ -609,7 +609,7 @@ fn run(
                     Err(error) if !error.is::<PlanError>() => return Err(error),
                     Err(_) => ready.iter().map(|one| one.compiled.fold(&one.router)).collect(),
                 };
-                own.open.push(Mechanism { ready, folds });
+                own.open.push(Mechanism { name, ready, folds });
             }
         }
     }

@@ -125,6 +125,8 @@ impl Influence {
 
 /// A mechanism that the evidence leaves open, with the design ready on it.
 pub struct Mechanism {
+    /// The overlay that holds it.
+    pub name: String,
     /// The design on it.
     pub ready: Vec<Ready>,
     /// Its demands.
@@ -439,6 +441,12 @@ pub(crate) fn confidence(
     let printed = Printed::of(design, &base.parts(), folds, seen);
     let is_set = |factor: &Factor| !design.sets(&factor.id);
     let moved = MovedFigures::look(base.factors(), is_set, |moves| printed.at(&base, moves))?;
+    let mut under = Vec::new();
+    for one in open {
+        let base = Base::new(design, &one.ready, &one.folds);
+        under.extend(printed.at(&base, &[])?.map(|figures| (one.name.clone(), figures)));
+    }
+    let moved = moved.under(under);
     let draws = draws(&base, open, seed, &printed)?;
     let drawn = DrawnFigures { point: printed.point(&base, folds, seen), draws };
     let point = &drawn.point;

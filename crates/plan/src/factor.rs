@@ -23,6 +23,8 @@ pub enum Origin {
     Yours,
     /// The design gives it, and says that nobody who knows the system did.
     Assumed,
+    /// It is no number but how the card works, which the evidence leaves open.
+    Mechanism,
 }
 
 impl Origin {
@@ -30,7 +32,7 @@ impl Origin {
     pub fn is_guess(self) -> bool {
         match self {
             Origin::Profile(provenance) => provenance.is_guess(),
-            Origin::Assumed => true,
+            Origin::Assumed | Origin::Mechanism => true,
             Origin::Yours => false,
         }
     }
@@ -46,6 +48,7 @@ impl Origin {
             Origin::Profile(provenance) => provenance.name(),
             Origin::Yours => "your estimate",
             Origin::Assumed => Provenance::Assumed.name(),
+            Origin::Mechanism => "open mechanism",
         }
     }
 }

@@ -232,7 +232,8 @@ pub fn observe(one: &Ready, seed: Seed) -> Result<IdleObservation, ObserveError>
                         let cases = shared.decided();
                         let own = &compiled.programs[usize::from(program)].1;
                         let by_steps = |cases: &[(u16, bool)]| own.decided(cases).fold(&router).latency;
-                        let own = *added.entry((program, cases)).or_insert_with_key(|(_, cases)| by_steps(cases));
+                        let own =
+                            *added.entry((program, cases)).or_insert_with_key(|(_, cases)| by_steps(cases));
                         ended.borrow_mut().added_s += own;
                     }
                     let recorded = observer.recorded().remove(&0).unwrap_or_default();

@@ -377,7 +377,9 @@ fn compiled_by(design: &Design, setting: &Setting, follow: Follow<'_>) -> Result
             }
         };
         let observed = follow(design, alternative, &router)?;
-        ready.push(ready_as(design, alternative, observed, router)?);
+        let one = ready_as(design, alternative, observed, router)?;
+        implemented::check_bytes(design, &one)?;
+        ready.push(one);
     }
     if setting.is_other_system(design)? {
         let rows = ready.iter_mut().flat_map(|one| &mut one.alternative.rows);

@@ -20,8 +20,8 @@ pub enum Basis {
     /// It rests on what the user's design or settings state: by a tenth or more, or one of these numbers moves it by more
     /// than 1%.
     YourEstimate,
-    /// Guesses decide it by half or more, or no evidence speaks of what it does at all: only the order of
-    /// alternatives may be read from it.
+    /// Guesses decide it by half or more, or move it by half or more of itself, or no evidence speaks of what it does at all:
+    /// only the order of alternatives may be read from it.
     OrderOnly,
 }
 
@@ -65,6 +65,8 @@ pub(crate) struct MovedFigures<F> {
     ends: Vec<Ends<F>>,
     /// With all of the user's numbers moved at once.
     together: Vec<F>,
+    /// Under each mechanism that the evidence leaves open, by its name.
+    mechanisms: Vec<(String, F)>,
     unset: Option<Unset<F>>,
 }
 
@@ -82,8 +84,14 @@ impl<F: Send> MovedFigures<F> {
             ends: ends.into_iter().collect::<Result<_, _>>()?,
             together: together(&factors, |moves| figures(moves).ok().flatten()),
             unset: Unset::look(&factors, is_set, &figures)?,
+            mechanisms: Vec::new(),
             factors,
         })
+    }
+
+    /// The same with the figures under mechanisms that the evidence leaves open: which of them holds is a guess too.
+    pub fn under(self, mechanisms: Vec<(String, F)>) -> MovedFigures<F> {
+        MovedFigures { mechanisms, ..self }
     }
 
     /// The numbers.
@@ -98,7 +106,20 @@ impl<F: Send> MovedFigures<F> {
 
     /// What a figure rests on, the heaviest first; `rows` measured it.
     pub fn rests(&self, value: f64, figure: &dyn Fn(&F) -> f64, rows: &[String]) -> Vec<Rest> {
-        rests(&self.factors, &self.ends, &self.together, value, figure, rows)
+        let mut found = rests(&self.factors, &self.ends, &self.together, value, figure, rows);
+        found.extend(self.mechanisms.iter().filter_map(|(name, seen)| {
+            let moves = moved_by(figure(seen), value);
+            (moves > 0.0).then(|| Rest {
+                number: name.clone(),
+                origin: Origin::Mechanism,
+                elasticity: 0.0,
+                weight: 0.0,
+                moves,
+                drawn: Drawn::Interval,
+                own_evidence: false,
+            })
+        }));
+        found
     }
 
     /// The basis of a figure that rests on `rests`, and on no better where what is set for this once is not.
@@ -295,13 +316,7 @@ fn rests<F>(
             .then(b.elasticity.total_cmp(&a.elasticity))
             .then(a.number.cmp(&b.number))
     });
-    let moves = together.iter().map(|seen| match (figure(seen), (figure(seen) / value - 1.0).abs()) {
-        (seen, _) if seen == value => 0.0,
-        (_, moves) if moves.is_finite() => moves,
-        // The load is not carried there, or something is where nothing was.
-        _ => 1.0,
-    });
-    let moves = moves.fold(0.0, f64::max);
+    let moves = together.iter().map(|seen| moved_by(figure(seen), value)).fold(0.0, f64::max);
     if moves > MOVED_BY_GUESS && estimate(&found).is_none() {
         found.push(Rest {
             number: TOGETHER.to_string(),
@@ -314,6 +329,30 @@ fn rests<F>(
         });
     }
     found
+}
+
+/// By which share of itself a figure is another one.
+fn moved_by(seen: f64, value: f64) -> f64 {
+    match (seen / value - 1.0).abs() {
+        _ if seen == value => 0.0,
+        moves if moves.is_finite() => moves,
+        // The load is not carried there, or something is where nothing was.
+        _ => 1.0,
+    }
+}
+
+/// Squares of what some of the numbers move a figure by, to which those of all add up where they are independent; the user's
+/// numbers together are each among them.
+fn squares(rests: &[Rest], of: &dyn Fn(&Rest) -> bool) -> f64 {
+    total(rests.iter().filter(|rest| of(rest) && rest.number != TOGETHER).map(|rest| rest.moves.powi(2)))
+}
+
+/// Which part of what moves a figure guesses and open mechanisms are, and which the user's numbers, by the squares of what each
+/// moves it by; none where nothing moves it.
+pub fn parts_of_moves(rests: &[Rest]) -> Option<(f64, f64)> {
+    let all = squares(rests, &|_| true);
+    let part = |of: &dyn Fn(&Rest) -> bool| squares(rests, of) / all;
+    (all > 0.0).then(|| (part(&|rest| rest.origin.is_guess()), part(&|rest| rest.origin == Origin::Yours)))
 }
 
 /// The share of a figure that guesses decide.
@@ -364,7 +403,7 @@ pub fn moved_by_guesses(rests: &[Rest]) -> f64 {
 /// figure by less than 1%.
 const COUNTS: f64 = 0.1;
 
-/// From what share on guesses decide a figure.
+/// From what share on guesses decide a figure, or move it by too much for more than an order.
 const GUESSED: f64 = 0.5;
 
 /// From what share on the user's numbers do.
@@ -408,7 +447,9 @@ pub(crate) fn least_on(system: &System) -> Basis {
 pub(crate) fn basis_of(rests: &[Rest], without_evidence: bool) -> Basis {
     // Of what the user's own numbers leave: these stand for the user, and not for the card.
     let is_guessed = guessed(rests) >= GUESSED * (1.0 - estimated(rests));
-    if without_evidence || is_guessed && counts(rests, &|rest| rest.origin.is_guess()) {
+    // However many exact numbers stand beside two guesses: who may be off by half of it knows the order at best.
+    let is_far = squares(rests, &|rest| rest.origin.is_guess()).sqrt() >= GUESSED;
+    if without_evidence || is_far || is_guessed && counts(rests, &|rest| rest.origin.is_guess()) {
         return Basis::OrderOnly;
     }
     if estimate(rests).is_some() {
@@ -489,5 +530,36 @@ mod tests {
         assert_eq!(basis(0.95, 0.05, 0.0), Basis::YourEstimate);
         assert_eq!(basis(0.0, 0.49, 0.51), Basis::Predicted);
         assert_eq!(basis(0.0, 0.50, 0.50), Basis::OrderOnly);
+    }
+
+    /// Exact numbers beside guesses make these no less wrong, and how a card works may be one of them.
+    #[test]
+    fn guesses_that_move_a_figure_far_leave_its_order() {
+        let basis = |guesses: &[(Origin, f64)]| {
+            let rest = |origin, weight, moves| Rest {
+                number: "n".into(),
+                origin,
+                elasticity: weight,
+                weight,
+                moves,
+                drawn: Drawn::Interval,
+                own_evidence: origin == Origin::Profile(Provenance::Fitted),
+            };
+            let mut rests = vec![rest(Origin::Profile(Provenance::Fitted), 0.9, 0.0)];
+            rests.extend(guesses.iter().map(|(origin, moves)| rest(*origin, 0.05, *moves)));
+            (basis_of(&rests, false), parts_of_moves(&rests))
+        };
+        let guess = Origin::Profile(Provenance::Assumed);
+        assert_eq!(basis(&[(guess, 0.6)]), (Basis::OrderOnly, Some((1.0, 0.0))));
+        assert_eq!(basis(&[(guess, 0.4), (guess, 0.4)]).0, Basis::OrderOnly, "both may be wrong");
+        assert_eq!(basis(&[(guess, 0.3), (guess, 0.3)]).0, Basis::Weak);
+        assert_eq!(basis(&[(guess, 0.04)]).0, Basis::Fitted);
+        assert_eq!(basis(&[(Origin::Mechanism, 0.24)]).0, Basis::Weak);
+        assert_eq!(basis(&[(Origin::Mechanism, 0.3), (guess, 0.4)]).0, Basis::OrderOnly);
+        assert_eq!(
+            basis(&[(Origin::Yours, 0.3), (guess, 0.4)]).1.map(|(guesses, _)| (guesses * 100.0).round()),
+            Some(64.0)
+        );
+        assert_eq!(basis(&[]), (Basis::Fitted, None));
     }
 }

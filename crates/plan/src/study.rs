@@ -288,7 +288,7 @@ impl Study {
                 Err(error) if !error.is::<PlanError>() => return Err(error),
                 Err(error) => (added(), Err(words(error))),
             };
-            mechanisms.push(Mechanism { ready, folds });
+            mechanisms.push(Mechanism { name: overlay.clone(), ready, folds });
             open.push(Variant { overlay: overlay.clone(), description: description.clone(), solved });
         }
         let mut rows = Vec::new();

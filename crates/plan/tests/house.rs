@@ -324,7 +324,10 @@ fn what_is_skipped_says_so_past_the_capture_of_output() {
     for file in files().into_iter().filter(|file| file.extension().is_some_and(|end| end == "rs")) {
         let text = read(&file);
         for (at, line) in text.lines().enumerate().filter(|_| text.contains("#[test]")) {
-            if ["println!(\"skipped", "eprintln!(\"skipped"].iter().any(|said| line.trim_start().starts_with(said)) {
+            if ["println!(\"skipped", "eprintln!(\"skipped"]
+                .iter()
+                .any(|said| line.trim_start().starts_with(said))
+            {
                 found.push(format!("{}:{}", file.display(), at + 1));
             }
         }

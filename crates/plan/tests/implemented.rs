@@ -231,6 +231,12 @@ fn what_cannot_be_implemented_is_refused_in_the_applications_words() {
         ),
         (store.replace("index = \"index\" ", "index = \"attic\" #"), None, "`attic` is not an object"),
         (store.replace("fieldlength = 64", "fieldlength = 6000"), None, "longer than"),
+        // The code has buckets of 64 B, whatever the lists and the cache are told.
+        (
+            store.replace("bytes = \"bucket\"", "bytes = \"512 B\""),
+            None,
+            "move 576 B a request over the network",
+        ),
     ] {
         let (message, help) = refused(&text, device);
         assert!(message.contains(words), "{words}: {message}");

@@ -1866,7 +1866,10 @@ fn follows(replica: &Server) -> bool {
 fn who_can_follow_a_server_can_follow_its_relay() {
     let all = all_servers();
     if all.len() < 2 {
-        let _ = writeln!(std::io::stderr(), "skipped: one server alone is here, and the table is of two at least");
+        let _ = writeln!(
+            std::io::stderr(),
+            "skipped: one server alone is here, and the table is of two at least"
+        );
         return;
     }
     let mut table = BTreeMap::new();

@@ -11,7 +11,7 @@ use offpath_plan::check::{Gap, Settled};
 use offpath_plan::factor::Origin;
 use offpath_plan::planner::{Bound, Over, Plan, Recommendation};
 use offpath_plan::published::{MeasuredRate, Missed, measured_rates, missed_of};
-use offpath_plan::rests::{estimate, estimated, estimated_as, guessed, moved_by_guesses};
+use offpath_plan::rests::{estimate, estimated, estimated_as, guessed, moved_by_guesses, parts_of_moves};
 use offpath_plan::sample::Drawn;
 use offpath_plan::study::{Changed, Solved, Study, Sweep};
 use offpath_plan::{Alone, Basis, Design, Influence, Mix, Objective, Rest};
@@ -213,8 +213,8 @@ pub struct AlternativeAnswer {
     pub basis: &'static str,
     /// The share of the rate that assumed and carried-over numbers decide.
     pub guessed_share: f64,
-    /// What its rate rests on, the heaviest first, found by moving one number at a time; weights below a thousandth are
-    /// left out.
+    /// What its rate rests on, the heaviest first, found by moving one number at a time, and at last the open mechanisms;
+    /// what is below a thousandth by all measures is left out.
     pub rests_on: Vec<RestAnswer>,
     /// Host processor time a request.
     pub host_cpu_us_per_request: f64,
@@ -229,9 +229,9 @@ pub struct AlternativeAnswer {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RestAnswer {
     /// Its dotted name; `DEVICE:name` where only another device has it; its place in the design file where the design
-    /// gives it.
+    /// gives it; the overlay's name of an open mechanism.
     pub number: String,
-    /// How it is known: datasheet, measured, fitted, assumed, carried-over, or your estimate.
+    /// How it is known: datasheet, measured, fitted, assumed, carried-over, your estimate, or open mechanism.
     pub provenance: &'static str,
     /// By how many percent one percent of it moves the rate, without its sign.
     pub elasticity: f64,
@@ -355,8 +355,13 @@ pub struct RecommendationAnswer {
     pub your_estimates_halved_share: f64,
     /// The part of that which no draw moved, since those numbers were set without an interval.
     pub your_estimates_held_share: f64,
-    /// What its rate rests on, the heaviest first, found by moving one number at a time; weights below a thousandth are
-    /// left out.
+    /// Which part guesses and open mechanisms are of what moves the rate, by the squares of `moves_share`; null where nothing
+    /// moves it.
+    pub guesses_part_of_moves: Option<f64>,
+    /// Which part the numbers of the design and settings are.
+    pub your_estimates_part_of_moves: Option<f64>,
+    /// What its rate rests on, the heaviest first, found by moving one number at a time, and at last the open mechanisms;
+    /// what is below a thousandth by all measures is left out.
     pub rests_on: Vec<RestAnswer>,
     /// Draws of the joint sample.
     pub draws: usize,
@@ -1092,7 +1097,7 @@ impl AlternativeAnswer {
 }
 
 fn rests(all: &[Rest]) -> Vec<RestAnswer> {
-    let heavy = all.iter().filter(|rest| rest.weight >= 1e-3 || rest.elasticity >= 1e-3);
+    let heavy = all.iter().filter(|rest| rest.weight.max(rest.elasticity).max(rest.moves) >= 1e-3);
     let answer = |rest: &Rest| RestAnswer {
         number: rest.number.clone(),
         provenance: rest.origin.name(),
@@ -1167,6 +1172,8 @@ impl RecommendationAnswer {
             your_estimates_share: estimated(&sure.rests_on),
             your_estimates_halved_share: estimated_as(&sure.rests_on, Drawn::Half),
             your_estimates_held_share: estimated_as(&sure.rests_on, Drawn::Held),
+            guesses_part_of_moves: parts_of_moves(&sure.rests_on).map(|(guesses, _)| guesses),
+            your_estimates_part_of_moves: parts_of_moves(&sure.rests_on).map(|(_, yours)| yours),
             rests_on: rests(&sure.rests_on),
             draws: sure.draws,
             best_in_share_of_draws: sure.best_in,

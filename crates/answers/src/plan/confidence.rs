@@ -47,6 +47,34 @@ impl RecommendationAnswer {
     }
 }
 
+impl RecommendationAnswer {
+    /// What moves the mix by most within what it is known by, and whose that is.
+    fn moves_text(&self) -> String {
+        let (Some(guesses), Some(yours)) = (self.guesses_part_of_moves, self.your_estimates_part_of_moves)
+        else {
+            return String::new();
+        };
+        let mut most: Vec<&RestAnswer> =
+            self.rests_on.iter().filter(|rest| rest.moves_share >= 0.01).collect();
+        most.sort_by(|a, b| b.moves_share.total_cmp(&a.moves_share));
+        if most.is_empty() {
+            return String::new();
+        }
+        let each = most.iter().take(3);
+        let each = each
+            .map(|one| format!("{} (by {}, {})", one.number, share_text(one.moves_share, 0), one.provenance));
+        let yours = match yours >= 0.005 {
+            true => format!(", your estimates {}", share_text(yours, 0)),
+            false => String::new(),
+        };
+        format!(
+            "moved most by: {}; by squares guesses and open mechanisms are {} of what moves it{yours}\n",
+            each.collect::<Vec<_>>().join(", "),
+            share_text(guesses, 0)
+        )
+    }
+}
+
 fn guesses_text(share: f64, moved: f64, yours: f64) -> String {
     let share_of_guesses = share_text(share, 0);
     let decided = match yours >= 0.005 {
@@ -123,6 +151,7 @@ impl PlanAnswer {
                 false => format!("; {}", sure.guesses_text()),
             }
         );
+        text += &sure.moves_text();
         if let Some(code) = &self.code {
             text += &format!(
                 "code: demands observed from the implemented {}, whatever its step lists say; these {} {}% of \

@@ -15,7 +15,8 @@ impl Resolver<'_> {
         let id: Arc<str> = id.into();
         let value = self.moved.get(&*id).copied().unwrap_or(written.value);
         let Written { low, high, is_assumed, .. } = written;
-        let estimate = Estimate { id: id.clone(), value, low, high, is_assumed, is_share: false, is_work: false, span };
+        let estimate =
+            Estimate { id: id.clone(), value, low, high, is_assumed, is_share: false, is_work: false, span };
         self.estimates.borrow_mut().insert(id.clone(), estimate);
         Read { base: value.base(), rests_on: vec![id] }
     }

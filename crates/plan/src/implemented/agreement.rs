@@ -3,6 +3,7 @@
 use crate::design::Design;
 use crate::planner::{Plan, Ready};
 use crate::program::{Fold, compile};
+use offpath_quantity::figures::round;
 
 /// How far step lists are from the code beside them.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +20,9 @@ pub struct Agreement {
 impl Agreement {
     /// From which difference on step lists are said to differ from the code beside them.
     const DIFFER: f64 = 0.1;
+
+    /// From which difference on bytes over the network are other ones: short lists leave out the headers of records.
+    const BYTES: f64 = 0.25;
 
     /// Whether a rate or a latency of the step lists is another one than the code's.
     pub fn differs(&self) -> bool {
@@ -37,6 +41,29 @@ impl Agreement {
             )
         })
     }
+}
+
+/// Refuses step lists that move other bytes over the network than the code beside them: what is planned is the code, in which
+/// such a size is fixed, and a parameter of the lists would change nothing but what else it stands in, as in a cache.
+pub(crate) fn check_bytes(design: &Design, one: &Ready) -> Result<(), miette::Report> {
+    let name = &one.alternative.name;
+    let Some(listed) = design.alternatives.iter().find(|listed| listed.name == *name) else { return Ok(()) };
+    let (Some(application), Some(code)) = (&design.application, &listed.code) else { return Ok(()) };
+    let listed = compile(design, listed, &one.router)?.fold(&one.router).network_bytes;
+    let planned = one.compiled.fold(&one.router).network_bytes;
+    if (listed - planned).abs() <= Agreement::BYTES * planned.min(listed) {
+        return Ok(());
+    }
+    let title = application.title();
+    Err(design.refuse(
+        format!(
+            "the steps of `{name}` move {} B a request over the network, and the {title} whose code is planned moves {} B",
+            round(listed),
+            round(planned)
+        ),
+        "plan the step lists by `--steps`, leave out `code`, or set the sizes back: the code has its own",
+        &code.span,
+    ))
 }
 
 /// Holds the step lists of a design to the code that was planned; `None` where no code was.

@@ -8,6 +8,7 @@
 mod agreement;
 mod follow;
 
+pub(crate) use agreement::check_bytes;
 pub use agreement::{Agreement, agreement};
 
 use crate::design::{Alternative, ComputeCost, Design, Step};
