@@ -355,11 +355,12 @@ impl BunchedAnswer {
 pub(crate) struct Doubt<'a> {
     pub blind_because: Option<&'a str>,
     pub unclear: bool,
-    /// What is planned and carried, and the ends of the latter's 95% interval, in the unit of the sentence.
+    /// What is planned, in the unit of the sentence, and what is carried, where that is a figure, with its share of
+    /// difference in percent.
     pub planned: f64,
-    pub carried: f64,
-    pub carried_95: (f64, f64),
-    pub percent: f64,
+    pub carried: Option<(f64, f64)>,
+    /// The ends of the 95% interval of what is carried, where that says anything of the plan.
+    pub carried_95: Option<(f64, f64)>,
     pub allowed_percent: f64,
     pub fullest: Option<&'a FullestAnswer>,
     pub bunched: Option<&'a BunchedAnswer>,
@@ -368,30 +369,32 @@ pub(crate) struct Doubt<'a> {
 impl Doubt<'_> {
     /// Where the twin carries something else than the plan says, in a sentence.
     pub(crate) fn sentence(&self, unit: &str) -> String {
-        if let Some(why) = self.blind_because {
+        let Some((low, high)) = self.carried_95 else {
+            let why = self.blind_because.unwrap_or_default();
             return format!("THE TWIN CONFIRMS NOTHING: {why}; the plan rests on adding up its steps alone");
-        }
+        };
+        let ends = || format!("{} to {}", short(low.max(0.0)), short(high));
         if self.unclear {
-            let (low, high) = self.carried_95;
             return format!(
-                "THE TWIN DOES NOT TELL: it carries {} to {} {unit} (95%) where {} are planned; rare or long requests \
+                "THE TWIN DOES NOT TELL: it carries {} {unit} (95%) where {} are planned; rare or long requests \
                  scatter it further than its longest window settles",
-                short(low.max(0.0)),
-                short(high),
+                ends(),
                 short(self.planned)
             );
         }
         let filled = self.fullest.map_or_else(String::new, |full| {
             format!("; {} is the fullest, busy {:.0}% of its time", full.name(), full.utilization * 100.0)
         });
-        let bunched =
-            self.bunched.map_or_else(String::new, |one| one.text((self.planned, self.carried), unit));
+        let most = self.carried.map_or(high, |(carried, _)| carried);
+        let bunched = self.bunched.map_or_else(String::new, |one| one.text((self.planned, most), unit));
+        let (carried, by) = match self.carried {
+            Some((carried, percent)) => (short(carried), format!("{}, ", signed(percent, 1))),
+            None => (format!("{} (95%)", ends()), String::new()),
+        };
         format!(
-            "TWIN AND PLAN DIFFER: the twin carries {} of the {} {unit} planned ({}, {:.0}% is let pass){filled}{bunched}; \
-             the smaller figure is the safer one",
-            short(self.carried),
+            "TWIN AND PLAN DIFFER: the twin carries {carried} of the {} {unit} planned ({by}{:.0}% is let \
+             pass){filled}{bunched}; the smaller figure is the safer one",
             short(self.planned),
-            signed(self.percent, 1),
             self.allowed_percent
         )
     }

@@ -9,6 +9,7 @@ use crate::{ByName, SCHEMA_VERSION};
 use offpath_plan::advice::RULES;
 use offpath_plan::check::{Gap, Settled};
 use offpath_plan::factor::Origin;
+use offpath_plan::observe::Loaded;
 use offpath_plan::planner::{Bound, Over, Plan, Recommendation};
 use offpath_plan::published::{MeasuredRate, Missed, measured_rates, missed_of};
 use offpath_plan::rests::{estimate, estimated, estimated_as, guessed, moved_by_guesses};
@@ -18,7 +19,7 @@ use offpath_plan::{Alone, Basis, Design, Influence, Mix, Objective, Rest};
 use offpath_profile::Provenance;
 use offpath_quantity::{OpRate, Time};
 use offpath_route::{Path, Verb};
-use offpath_terminal::output::short;
+use offpath_terminal::output::{short, signed};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -428,8 +429,8 @@ figures! {
     /// Throughputs of the loaded twin.
     TwinRates {
         throughput "Throughput" {
-            Mreq throughput_mreq_per_s "Left out where its interval is wider than itself.",
-            Gbit throughput_gbit_per_s "Left out where its interval is wider than itself."
+            Mreq throughput_mreq_per_s "Left out where its interval is wider than itself, or the twin confirms nothing.",
+            Gbit throughput_gbit_per_s "Left out where its interval is wider than itself, or the twin confirms nothing."
         }
         low_95 "Lower end of the simulation's own 95% interval, by batch means," {
             Mreq throughput_low_95_mreq_per_s, Gbit throughput_low_95_gbit_per_s
@@ -448,7 +449,7 @@ pub struct TwinAnswer {
     /// What it carried.
     #[serde(flatten)]
     pub rates: TwinRates,
-    /// Median latency under load.
+    /// Median latency under load; null where the throughput is left out, as are the percentile and the stations.
     pub latency_us_p50: Option<f64>,
     /// 99th percentile; no evidence backs tails.
     pub latency_us_p99: Option<f64>,
@@ -478,7 +479,8 @@ pub struct TwinAnswer {
     pub sampled_requests: u64,
     /// The widest 95% interval of an observed demand, as a share of it.
     pub widest_demand_interval: f64,
-    /// Share of its server time that each station was busy, on the busiest machine of its role.
+    /// Share of its server time that each station was busy, on the busiest machine of its role; empty where the throughput
+    /// is left out.
     pub utilization: BTreeMap<String, f64>,
     /// What the cross-check validates.
     pub validates: &'static str,
@@ -503,8 +505,9 @@ pub struct GapAnswer {
     /// The rates.
     #[serde(flatten)]
     pub rates: GapRates,
-    /// The difference as a share of the plan.
-    pub share: f64,
+    /// The difference as a share of the plan; null where what the twin carried is left out, for its interval is wider than
+    /// itself or it says nothing of the plan.
+    pub share: Option<f64>,
     /// What is let pass: 0.02, and 0.05 where slots bind.
     pub allowed_share: f64,
     /// Whether the mean lies as near as is let pass, and scatters too far to tell.
@@ -512,7 +515,7 @@ pub struct GapAnswer {
     /// The station that was the busiest, on one machine.
     pub fullest: Option<FullestAnswer>,
     /// Why a window as long as can be run does not tell, where it does not: then what the twin carried says nothing of the
-    /// plan. Null where it tells.
+    /// plan, and is left out with its interval and the fullest station. Null where it tells.
     pub blind_because: Option<String>,
     /// Why closed loops carry less than planned though they fill no station; null where a station is full, or where
     /// requests come at random.
@@ -602,8 +605,9 @@ pub struct InfluenceAnswer {
     pub optimal: InfluenceEnds,
     /// The alternatives that it would mix instead; null where they stay.
     pub changes_recommendation: Option<String>,
-    /// Whether the design was planned again at both ends; else what was observed at the value is scaled, which is enough
-    /// to rank numbers and not to name a mix: then changes_recommendation is null, and was not looked into.
+    /// Whether the design was planned again at both ends, as it is of none where what is rare or long in its mix makes each
+    /// run long; else what was observed at the value is scaled, which is enough to rank numbers and not to name a mix: then
+    /// changes_recommendation is null, and was not looked into.
     pub planned_again: bool,
     /// Whether the profile or the design states the range; else it reaches from two thirds of the design's number to one and
     /// a half times it.
@@ -838,6 +842,10 @@ pub(crate) fn shares_text(shares: &ByName<f64>) -> String {
     if parts.len() == 1 { format!("{} alone", shares.0[0].0) } else { parts.join(" + ") }
 }
 
+fn quantile(loaded: Option<&Loaded>, of: f64) -> Option<Time> {
+    loaded?.latencies.quantile(of)
+}
+
 fn network_saved(design: &Design, bytes_per_request: f64) -> Option<f64> {
     design.network_baseline.map(|bytes| (1.0 - bytes_per_request / bytes.get() as f64) * 100.0)
 }
@@ -944,8 +952,8 @@ impl PlanAnswer {
                         Some(point.offered_per_s),
                         point.loaded.throughput.result(),
                     ),
-                    latency_us_p50: micros(point.loaded.latencies.quantile(0.5)),
-                    latency_us_p99: micros(point.loaded.latencies.quantile(0.99)),
+                    latency_us_p50: micros(quantile(point.loaded.told(), 0.5)),
+                    latency_us_p99: micros(quantile(point.loaded.told(), 0.99)),
                 })
                 .collect(),
             model_parameters: ParametersAnswer::of(study),
@@ -1014,9 +1022,8 @@ pub(crate) fn list_fill_s(design: &Design, plan: &Plan) -> Option<f64> {
 /// The mix with the lowest tail, where the lowest was sought and the twin tells.
 fn lowest_p99(study: &Study) -> Option<TailAnswer> {
     let settled = &study.checked.settled;
-    let tells = settled.gap.as_ref().is_none_or(|gap| gap.blind.is_none());
     let is_sought = matches!(study.design.objective, Objective::LowestP99 { .. });
-    let found = settled.loaded.latencies.quantile(0.99).filter(|_| is_sought && tells)?;
+    let found = settled.told()?.latencies.quantile(0.99).filter(|_| is_sought)?;
     Some(TailAnswer { shares: shares(&settled.shares), latency_us_p99: Some(found.as_us()) })
 }
 
@@ -1195,18 +1202,19 @@ impl RecommendationAnswer {
 
 impl TwinAnswer {
     fn of(settled: &Settled, unit: Unit) -> TwinAnswer {
-        let (loaded, carried) = (&settled.loaded, settled.loaded.throughput);
-        let busy = loaded.fullest.iter().filter(|(_, (_, share))| *share > 0.0);
+        let (loaded, told, carried) = (&settled.loaded, settled.told(), settled.carried());
+        let fullest = told.into_iter().flat_map(|told| &told.fullest);
+        let busy = fullest.filter(|(_, (_, share))| *share > 0.0);
         TwinAnswer {
             rates: TwinRates::of(
                 unit.figure_unit(),
-                carried.result(),
-                Some(carried.low),
-                Some(carried.high),
+                carried.and_then(|carried| carried.result()),
+                carried.map(|carried| carried.low),
+                carried.map(|carried| carried.high),
                 Some(settled.first_rate),
             ),
-            latency_us_p50: micros(loaded.latencies.quantile(0.5)),
-            latency_us_p99: micros(loaded.latencies.quantile(0.99)),
+            latency_us_p50: micros(quantile(told, 0.5)),
+            latency_us_p99: micros(quantile(told, 0.99)),
             poisson_arrivals: settled.load.is_some(),
             requests_in_flight: loaded.in_flight,
             requests_completed: loaded.latencies.count(),
@@ -1225,12 +1233,17 @@ impl TwinAnswer {
 }
 
 impl GapAnswer {
-    fn of(gap: &Gap, unit: Unit) -> GapAnswer {
-        let (low, high) = gap.carried_95_per_s;
-        let rates = [gap.planned_per_s, gap.carried_per_s, low, high].map(Some);
+    pub(super) fn of(gap: &Gap, unit: Unit) -> GapAnswer {
+        let carried = gap.carried_per_s;
         GapAnswer {
-            rates: GapRates::of(unit.figure_unit(), rates[0], rates[1], rates[2], rates[3]),
-            share: gap.carried_per_s / gap.planned_per_s - 1.0,
+            rates: GapRates::of(
+                unit.figure_unit(),
+                Some(gap.planned_per_s),
+                carried.and_then(|carried| carried.result()),
+                carried.map(|carried| carried.low),
+                carried.map(|carried| carried.high),
+            ),
+            share: gap.share(),
             allowed_share: gap.allowed,
             unclear: gap.is_unclear(),
             fullest: gap.fullest.as_ref().map(FullestAnswer::of),

@@ -147,7 +147,8 @@ impl PlanAnswer {
         if let Some(said) = self.system.widened_by_others() {
             text += &format!("intervals: {said}\n");
         }
-        let planned = self.influences.iter().filter(|one| one.planned_again);
+        let planned = || self.influences.iter().filter(|one| one.planned_again);
+        let is_scaled = planned().next().is_none();
         let at = |worth: Option<f64>| {
             let none = match self.goal {
                 Goal::MostThroughput => "no answer",
@@ -155,8 +156,10 @@ impl PlanAnswer {
             };
             worth.map_or_else(|| none.to_string(), |worth| format!("about {}", self.worth_text(worth)))
         };
-        let moves: Vec<String> = planned
-            .clone()
+        let moves: Vec<String> = self
+            .influences
+            .iter()
+            .filter(|one| one.planned_again || is_scaled)
             .take(2)
             .map(|one| {
                 let (low, high) = (at(one.optimal.at_low()), at(one.optimal.at_high()));
@@ -177,7 +180,11 @@ impl PlanAnswer {
                 false => moves.join("; "),
             }
         );
-        for (one, change) in planned.filter_map(|one| Some((one, one.changes_recommendation.as_ref()?))) {
+        if is_scaled && !moves.is_empty() {
+            text += "      what was observed is scaled there, and no mix chosen again: each run of what is rare or long in this \
+                     one takes many times the usual requests\n";
+        }
+        for (one, change) in planned().filter_map(|one| Some((one, one.changes_recommendation.as_ref()?))) {
             // A reader sees them in no draw.
             let alone = one.drawn_with_guesses_of.as_ref().map_or_else(String::new, |of| {
                 format!(", moved by itself; draws move your unnamed numbers of {of} together")
@@ -314,10 +321,39 @@ mod tests {
     use offpath_plan::rests::{Rest, estimated, guessed, moved_by_guesses};
     use offpath_plan::sample::Drawn;
     use offpath_profile::Provenance;
+    use crate::figures::Unit;
+    use crate::plan::GapAnswer;
+    use offpath_plan::check::Gap;
 
     #[test]
     fn guesses_that_decide_little_are_said_to() {
         let said = |elasticity: f64, origin: Origin| {
+    use offpath_twin::Interval;
+
+    /// Of what is known by no more than its interval no mean is given, on screens or in JSON.
+    #[test]
+    fn what_scatters_by_more_than_itself_is_no_figure() {
+        let gap = |half: f64| {
+            let carried = Interval { mean: 1e6, low: 1e6 - half, high: 1e6 + half };
+            let gap = Gap {
+                planned_per_s: 2e6,
+                carried_per_s: Some(carried),
+                allowed: 0.02,
+                fullest: None,
+                blind: None,
+                bunched: None,
+            };
+            GapAnswer::of(&gap, Unit { payload_bytes: None })
+        };
+        let (wide, narrow) = (gap(6e5), gap(1e4));
+        assert_eq!((wide.rates.carried(), wide.share), (None, None));
+        assert_eq!((wide.rates.carried_low_95(), wide.rates.carried_high_95()), (Some(0.4), Some(1.6)));
+        assert!(
+            !wide.unclear && wide.sentence("M req/s").contains("0.400 to 1.60 (95%) of the 2.00"),
+            "{wide:?}"
+        );
+        assert_eq!((narrow.rates.carried(), narrow.share), (Some(1.0), Some(-0.5)));
+    }
             let rests = [Rest {
                 number: "soc.lookup".into(),
                 origin,

@@ -81,14 +81,12 @@ impl MixAnswer {
 impl GapAnswer {
     /// What differs, in a sentence.
     pub(super) fn sentence(&self, unit: &str) -> String {
-        let rate = |rate: Option<f64>| rate.unwrap_or(f64::NAN);
         let doubt = Doubt {
             blind_because: self.blind_because.as_deref(),
             unclear: self.unclear,
-            planned: rate(self.rates.planned()),
-            carried: rate(self.rates.carried()),
-            carried_95: (rate(self.rates.carried_low_95()), rate(self.rates.carried_high_95())),
-            percent: self.share * 100.0,
+            planned: self.rates.planned().unwrap_or(f64::NAN),
+            carried: self.rates.carried().zip(self.share.map(|share| share * 100.0)),
+            carried_95: self.rates.carried_low_95().zip(self.rates.carried_high_95()),
             allowed_percent: self.allowed_share * 100.0,
             fullest: self.fullest.as_ref(),
             bunched: self.bunched.as_ref(),
@@ -101,7 +99,12 @@ impl GapAnswer {
         match self.blind_because {
             Some(_) => "the twin confirms nothing of it".to_string(),
             None if self.unclear => "the twin does not tell".to_string(),
-            None => format!("the twin carries {} {unit} of it", shown(self.rates.carried())),
+            None => match (self.rates.carried(), self.rates.carried_low_95(), self.rates.carried_high_95()) {
+                (None, Some(low), Some(high)) => {
+                    format!("the twin carries {} to {} {unit} (95%) of it", short(low.max(0.0)), short(high))
+                }
+                (carried, ..) => format!("the twin carries {} {unit} of it", shown(carried)),
+            },
         }
     }
 }
@@ -523,10 +526,6 @@ impl PlanAnswer {
 
     /// The station of one machine that the loaded twin kept busy for the greatest share of its time.
     pub(super) fn busiest(&self) -> Option<(&String, f64)> {
-        // A run that confirms nothing carried another load.
-        if self.twin.difference.as_ref().is_some_and(|gap| gap.blind_because.is_some()) {
-            return None;
-        }
         let all = self.twin.utilization.iter().map(|(name, share)| (name, *share));
         all.max_by(|a, b| a.1.total_cmp(&b.1))
     }
