@@ -2222,6 +2222,19 @@ fn a_plan_by_a_parameter_says_where_the_twin_differs() {
         let said = text.contains(&format!("optimal at {}: the twin carries", row["value"].as_f64().unwrap()));
         assert_eq!(said, differs(&row), "{row}\n{text}");
     }
+    // What was measured otherwise says what of, and beside what it stands here, where the plan has that.
+    let missed = page["missed_rows"].as_array().expect("some are missed");
+    let row = |name: &str| missed.iter().find(|one| one["row"] == name).expect("it is missed");
+    let clients = row("W241");
+    assert_eq!(clients["subject"], "A3 over A2 with 1 to 8 clients");
+    assert!(clients["planned_low"].as_f64() < clients["planned_high"].as_f64(), "{clients}");
+    let latency = row("W240");
+    assert_eq!(latency["subject"], "latency of A3 over A2 at chunk 8 MiB");
+    assert!(latency["planned_low"].is_null(), "this plan has other chunks: {latency}");
+    assert!(row("W234")["subject"].as_str().is_some_and(|of| of.contains("`ratio` at which")), "{missed:?}");
+    let text = wide_answer(&["plan", &design]);
+    let of_clients = "W241 (A3 over A2 with 1 to 8 clients: 5 to 41 %, planned +";
+    assert!(text.contains(of_clients), "{text}");
 }
 
 /// What the user sets is a claim and no evidence: it closes no mechanism that the evidence leaves open, and the draws that

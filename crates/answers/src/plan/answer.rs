@@ -11,11 +11,11 @@ use offpath_plan::check::{Gap, Settled};
 use offpath_plan::factor::Origin;
 use offpath_plan::observe::Loaded;
 use offpath_plan::planner::{Bound, Over, Plan, Recommendation};
-use offpath_plan::published::{MeasuredRate, Missed, measured_rates, missed_of};
+use offpath_plan::published::{MeasuredFigure, MeasuredRate, Missed, ToldAs, measured_rates, missed_of};
 use offpath_plan::rests::{estimate, estimated, estimated_as, guessed, moved_by_guesses};
 use offpath_plan::sample::Drawn;
 use offpath_plan::study::{Changed, Solved, Study, Sweep};
-use offpath_plan::{Alone, Basis, Design, Influence, Mix, Objective, Rest};
+use offpath_plan::{Alone, Basis, Design, Estimate, Influence, Mix, Objective, Rest};
 use offpath_profile::Provenance;
 use offpath_quantity::{OpRate, Time};
 use offpath_route::{Path, Verb};
@@ -564,8 +564,16 @@ pub struct MissedAnswer {
     pub mix: Option<&'static str>,
     /// Whether the planned design is the shipped one; else some of its alternatives have the same steps.
     pub as_shipped: bool,
+    /// What it is of: the alternatives or the mix, what of them was measured, beside which, with how many clients or with what
+    /// changed.
+    pub subject: String,
     /// What this plan says of the alternative, where the design is the shipped one and the row is about one's rate.
     pub planned_mreq_per_s: Option<f64>,
+    /// What this plan says of what the row is about, in the unit of what was published: the least, where it is about several.
+    /// Null where the design is not the shipped one, or the plan has no such figure.
+    pub planned_low: Option<f64>,
+    /// The greatest.
+    pub planned_high: Option<f64>,
 }
 
 /// Two alternatives or mixes that were measured in the other order than they are planned in.
@@ -609,9 +617,12 @@ pub struct InfluenceAnswer {
     /// run long; else what was observed at the value is scaled, which is enough to rank numbers and not to name a mix: then
     /// changes_recommendation is null, and was not looked into.
     pub planned_again: bool,
-    /// Whether the profile or the design states the range; else it reaches from two thirds of the design's number to one and
-    /// a half times it.
+    /// Whether the profile or the design states the range; else, as where what the design states leaves no room, it reaches
+    /// from two thirds of the design's number to one and a half times it.
     pub interval_stated: bool,
+    /// Whether the design states an interval that leaves no room.
+    #[serde(skip)]
+    pub no_room: bool,
     /// The processor whose other guesses draws move it with, being one without a name and an interval; null for others. The
     /// ends of the range are of it alone.
     pub drawn_with_guesses_of: Option<String>,
@@ -831,6 +842,10 @@ fn micros(time: Option<Time>) -> Option<f64> {
     time.map(Time::as_us)
 }
 
+fn quantile(loaded: Option<&Loaded>, of: f64) -> Option<Time> {
+    loaded?.latencies.quantile(of)
+}
+
 fn shares(all: &[(String, f64)]) -> ByName<f64> {
     all.iter().cloned().collect()
 }
@@ -840,10 +855,6 @@ pub(crate) fn shares_text(shares: &ByName<f64>) -> String {
     let parts: Vec<String> =
         shares.iter().filter(|(_, s)| **s > 0.0005).map(|(n, s)| format!("{:.1}% {n}", s * 100.0)).collect();
     if parts.len() == 1 { format!("{} alone", shares.0[0].0) } else { parts.join(" + ") }
-}
-
-fn quantile(loaded: Option<&Loaded>, of: f64) -> Option<Time> {
-    loaded?.latencies.quantile(of)
 }
 
 fn network_saved(design: &Design, bytes_per_request: f64) -> Option<f64> {
@@ -910,7 +921,7 @@ impl PlanAnswer {
             traffic: TrafficAnswer::of(study),
             twin: TwinAnswer::of(&study.checked.settled, unit),
             lowest_p99: lowest_p99(study),
-            influences: plan.influences.iter().map(|one| InfluenceAnswer::of(one, worth)).collect(),
+            influences: plan.influences.iter().map(|one| InfluenceAnswer::of(one, design, worth)).collect(),
             variants: study
                 .variants
                 .iter()
@@ -961,7 +972,7 @@ impl PlanAnswer {
             missed_rows: missed_of(design, &study.system)
                 .into_iter()
                 .map(|one| Missed { is_as_shipped: one.is_as_shipped && !study.is_other_system, ..one })
-                .map(|one| MissedAnswer::of(one, plan))
+                .map(|one| MissedAnswer::of(one, study, unit))
                 .collect(),
             reversed_orders: ReversedOrderAnswer::all(&measured_rates(design, &study.system.device), plan),
             not_modelled: NOT_MODELLED,
@@ -1260,13 +1271,64 @@ fn planned_mreq_per_s(plan: &Plan, name: &str) -> Option<f64> {
     all.find(|(own, _)| *own == name).map(|(_, rate)| rate / 1e6)
 }
 
+/// What a plan says of what a row measured, in the unit of what was published: the least and the greatest, where the row is about
+/// several.
+fn planned_of(one: &Missed, study: &Study, unit: Unit) -> Option<(f64, f64)> {
+    let plan = &study.checked.plan;
+    let of = |name: &str| -> Option<Vec<f64>> {
+        match one.figure {
+            MeasuredFigure::Rate => Some(vec![planned_mreq_per_s(plan, name)? * 1e6]),
+            MeasuredFigure::Latency => {
+                let found = plan.alternatives.iter().find(|one| one.name == name)?;
+                Some(vec![found.latency_s.value])
+            }
+            MeasuredFigure::Clients(counts) => {
+                let (_, runs) = study.clients.iter().find(|(own, _)| own == name)?;
+                let at = |count: &u32| {
+                    let index = study.design.clients.iter().position(|own| own == count)?;
+                    runs.get(index)?.result()
+                };
+                counts.iter().map(at).collect()
+            }
+            MeasuredFigure::Other => None,
+        }
+    };
+    let subjects = one.mix.map_or_else(|| one.alternatives.clone(), |mix| vec![mix]);
+    let told: Vec<f64> = match one.told_as {
+        ToldAs::Itself => {
+            let in_unit = |base: f64| match (one.figure, one.published.rsplit(' ').next()?) {
+                (MeasuredFigure::Rate, "M/s") => Some(base / 1e6),
+                (MeasuredFigure::Rate, "Gbit/s") => unit.payload_bytes.map(|_| unit.of_rate(base)),
+                (MeasuredFigure::Latency, "us") => Some(us(base)),
+                _ => None,
+            };
+            let all = subjects.iter().map(|name| of(name)).collect::<Option<Vec<_>>>()?;
+            all.concat().into_iter().map(in_unit).collect::<Option<_>>()?
+        }
+        told_as => {
+            let mut ratios = Vec::new();
+            for (subject, over) in
+                subjects.iter().flat_map(|own| one.over.iter().map(move |over| (own, over)))
+            {
+                ratios.extend(of(subject)?.into_iter().zip(of(over)?).map(|(own, over)| own / over));
+            }
+            let is_change = told_as == ToldAs::Change;
+            ratios.into_iter().map(|ratio| if is_change { (ratio - 1.0) * 100.0 } else { ratio }).collect()
+        }
+    };
+    let is_told = one.is_as_shipped && one.is_of_plan && !told.is_empty();
+    let ends = || {
+        told.iter()
+            .fold((f64::INFINITY, 0.0 - f64::INFINITY), |(low, high), one| (one.min(low), one.max(high)))
+    };
+    is_told.then(ends)
+}
+
 impl MissedAnswer {
-    fn of(one: Missed, plan: &Plan) -> MissedAnswer {
-        let Missed { row, published, design, alternatives, mix, is_as_shipped } = one;
+    fn of(one: Missed, study: &Study, unit: Unit) -> MissedAnswer {
+        let planned = planned_of(&one, study, unit);
+        let Missed { row, published, design, alternatives, mix, is_as_shipped, subject, .. } = one;
         let is_rate = published.parse::<OpRate>().is_ok();
-        let only = mix.or(if let [only] = alternatives[..] { Some(only) } else { None });
-        let only = only.filter(|_| is_rate && is_as_shipped);
-        let planned_mreq_per_s = only.and_then(|only| planned_mreq_per_s(plan, only));
         MissedAnswer {
             row,
             published,
@@ -1274,21 +1336,27 @@ impl MissedAnswer {
             alternatives,
             mix,
             as_shipped: is_as_shipped,
-            planned_mreq_per_s,
+            subject,
+            planned_mreq_per_s: planned.filter(|_| is_rate).map(|(low, _)| low),
+            planned_low: planned.map(|(low, _)| low),
+            planned_high: planned.map(|(_, high)| high),
         }
     }
 
-    /// The row with what it says and what the plan does, as in `W268 (A4: 58.3 M/s, planned 78.1)`.
+    /// The row with what it is of, what it says and what the plan does, as in `W268 (A4: 58.3 M/s, planned 78.1)`.
     pub(super) fn text(&self) -> String {
-        let of = self.mix.map_or_else(|| self.alternatives.join(", "), str::to_string);
-        if let Some(planned) = self.planned_mreq_per_s {
-            return format!("{} ({of}: {}, planned {})", self.row, self.published, short(planned));
-        }
-        let said: Vec<&str> =
-            [of.as_str(), self.published.as_str()].into_iter().filter(|part| !part.is_empty()).collect();
+        let shown = |value: f64| if self.published.ends_with('%') { signed(value, 1) } else { short(value) };
+        let planned = self.planned_low.zip(self.planned_high).map(|(low, high)| (shown(low), shown(high)));
+        let planned = match planned {
+            Some((low, high)) if low == high => format!(", planned {low}"),
+            Some((low, high)) => format!(", planned {low} to {high}"),
+            None => String::new(),
+        };
+        let parts = [&self.subject, &self.published].into_iter().filter(|part| !part.is_empty());
+        let said: Vec<&str> = parts.map(String::as_str).collect();
         match said.is_empty() {
             true => self.row.to_string(),
-            false => format!("{} ({})", self.row, said.join(": ")),
+            false => format!("{} ({}{planned})", self.row, said.join(": ")),
         }
     }
 }
@@ -1326,8 +1394,10 @@ impl ReversedOrderAnswer {
 }
 
 impl InfluenceAnswer {
-    fn of(one: &Influence, worth: FigureUnit) -> InfluenceAnswer {
+    fn of(one: &Influence, design: &Design, worth: FigureUnit) -> InfluenceAnswer {
+        let no_room = |own: &&Estimate| *own.id == *one.number && own.low.is_some() && own.low == own.high;
         InfluenceAnswer {
+            no_room: design.estimates().iter().any(|own| no_room(&own)),
             number: one.number.clone(),
             low: one.low.to_string(),
             high: one.high.to_string(),

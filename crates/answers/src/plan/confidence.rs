@@ -163,7 +163,11 @@ impl PlanAnswer {
             .take(2)
             .map(|one| {
                 let (low, high) = (at(one.optimal.at_low()), at(one.optimal.at_high()));
-                let none = if one.interval_stated { "" } else { " (you give no interval)" };
+                let none = match (one.interval_stated, one.no_room) {
+                    (true, _) => "",
+                    (_, true) => " (your interval leaves no room, which counts as none)",
+                    _ => " (you give no interval)",
+                };
                 // A share or a factor that was made of others has more digits than anybody reads.
                 let end = |end: &str| match end.parse() {
                     Ok(value) if end.len() > 8 => short(value),
@@ -213,9 +217,9 @@ impl PlanAnswer {
     /// answer may be wrong.
     pub(super) fn measured_otherwise(&self) -> String {
         let mut text = String::new();
-        // What says most comes first: a rate beside the planned one.
+        // What says most comes first: a rate beside the planned one, then what else is planned.
         let mut missed: Vec<&MissedAnswer> = self.missed_rows.iter().collect();
-        missed.sort_by_key(|one| one.planned_mreq_per_s.is_none());
+        missed.sort_by_key(|one| (one.planned_mreq_per_s.is_none(), one.planned_low.is_none()));
         if let Some(MissedAnswer { row: first, .. }) = missed.first() {
             let each: Vec<String> = missed.iter().map(|one| one.text()).collect();
             let designs: BTreeSet<String> =
@@ -317,17 +321,13 @@ impl PlanAnswer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::figures::Unit;
+    use crate::plan::GapAnswer;
+    use offpath_plan::check::Gap;
     use offpath_plan::factor::Origin;
     use offpath_plan::rests::{Rest, estimated, guessed, moved_by_guesses};
     use offpath_plan::sample::Drawn;
     use offpath_profile::Provenance;
-    use crate::figures::Unit;
-    use crate::plan::GapAnswer;
-    use offpath_plan::check::Gap;
-
-    #[test]
-    fn guesses_that_decide_little_are_said_to() {
-        let said = |elasticity: f64, origin: Origin| {
     use offpath_twin::Interval;
 
     /// Of what is known by no more than its interval no mean is given, on screens or in JSON.
@@ -354,6 +354,10 @@ mod tests {
         );
         assert_eq!((narrow.rates.carried(), narrow.share), (Some(1.0), Some(-0.5)));
     }
+
+    #[test]
+    fn guesses_that_decide_little_are_said_to() {
+        let said = |elasticity: f64, origin: Origin| {
             let rests = [Rest {
                 number: "soc.lookup".into(),
                 origin,

@@ -401,6 +401,7 @@ impl PlanAnswer {
             sure.basis,
             self.whose_estimate()
         );
+        text.extend(self.slow());
         if let Some((one, carried)) = self.part_above_twin() {
             text += &format!(
                 "THE TWIN CARRIES LESS OF THIS MIX ({} {}) THAN {} IS PLANNED TO CARRY ALONE ({}): plan {} by itself, and \
@@ -442,6 +443,22 @@ impl PlanAnswer {
             }
         }
         text + &self.measured_otherwise()
+    }
+
+    /// How long a request takes its turn, where that is a second or more: rates have no unit that small.
+    fn slow(&self) -> Option<String> {
+        let throughput = &self.optimal.throughput;
+        let (low, high) = throughput.range_80();
+        // What is counted in bits has a rate of its own to be read by.
+        let turn = |rate: f64| self.unit_payload_bytes.is_none().then(|| 1e-6 / rate);
+        let own = turn(throughput.rate()).filter(|seconds| seconds.is_finite() && *seconds >= 1.0)?;
+        let time = |seconds: f64| short(seconds);
+        Some(format!(
+            "that is one request in {} s (80% interval {} to {} s)\n",
+            time(own),
+            time(turn(high)?),
+            time(turn(low)?)
+        ))
     }
 
     /// Which number makes the mix the user's estimate, and what such numbers decide of it; nothing where it is none.
