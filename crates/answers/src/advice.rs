@@ -29,6 +29,12 @@ pub struct GainAnswer {
     /// The 99th percentile of latency as given; only where it is sought.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_before_us_p99: Option<f64>,
+    /// Lower end of its 95% interval over the runs that gains are measured on, which are others than the plan's one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency_before_us_p99_ci95_low: Option<f64>,
+    /// Upper end of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency_before_us_p99_ci95_high: Option<f64>,
     /// The 99th percentile of latency as changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_after_us_p99: Option<f64>,
@@ -52,6 +58,8 @@ impl GainAnswer {
             throughput_before_req_per_s: throughput(gain.before),
             throughput_after_req_per_s: throughput(gain.after),
             latency_before_us_p99: p99(gain.before),
+            latency_before_us_p99_ci95_low: p99(gain.before_95.0),
+            latency_before_us_p99_ci95_high: p99(gain.before_95.1),
             latency_after_us_p99: p99(gain.after),
             host_cpu_before_us_per_request: host(gain.before),
             host_cpu_after_us_per_request: host(gain.after),
@@ -72,12 +80,18 @@ impl GainAnswer {
                 &time,
             ),
         ];
+        // The plan's p99 is of one run, and these are of others.
+        let runs = (self.latency_before_us_p99_ci95_low).zip(self.latency_before_us_p99_ci95_high);
+        let runs = runs.map(|(low, high)| {
+            format!(", 95% {} to {} in runs other than the plan's,", time(low.max(0.0)), time(high))
+        });
+        let runs = runs.unwrap_or_default();
         let ends = all.into_iter().find_map(|(what, before, after, shown)| {
-            Some(format!(" {what} ({} to {})", shown(before?), shown(after?)))
+            Some(format!(" {what} ({}{runs} to {})", shown(before?), shown(after?)))
         });
         let (mean, low, high) = (self.gain_percent, self.gain_ci95_low_percent, self.gain_ci95_high_percent);
         let share = Interval { mean: mean / 100.0, low: low / 100.0, high: high / 100.0 };
-        interval(&Gain { before: 1.0, after: 1.0 + share.mean, share }) + &ends.unwrap_or_default()
+        interval(&share) + &ends.unwrap_or_default()
     }
 }
 
@@ -102,12 +116,12 @@ pub struct AdviceAnswer {
     /// How well the gain is known of the card; absent where added-up demands do not tell, as of a tail.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_the_card: Option<StandingAnswer>,
-    /// Numbers that the remedy itself states with an interval, and the gain at its ends by added-up demands; absent
-    /// where it states none.
+    /// Numbers that the remedy itself states with an interval, and the gain at its ends by added-up demands, where these
+    /// tell; absent where it states none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub brings: Option<BringsAnswer>,
     /// What added-up demands let expect of the remedy under each mechanism that the evidence leaves open, by its overlay,
-    /// where that is another gain than the base's; null where the design has no plan under it.
+    /// where that is another gain than the base's; null where the design has no plan under it. They tell nothing of a tail.
     pub gain_percent_by_overlay: ByName<Option<f64>>,
     /// The page that says more.
     pub page: String,
@@ -173,11 +187,13 @@ impl StandingAnswer {
 pub struct BringsAnswer {
     /// Their places in the changed design.
     pub numbers: Vec<String>,
-    /// The gain at the worse end of one of their intervals.
-    pub gain_percent_least: f64,
+    /// The gain at the worse end of one of their intervals; absent of a tail, of which added-up demands tell nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gain_percent_least: Option<f64>,
     /// The gain at the better end.
-    pub gain_percent_most: f64,
-    /// Whether it loses 1% or more at an end; then `check --fix` leaves the remedy out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gain_percent_most: Option<f64>,
+    /// Whether it loses 1% or more at an end, or nothing tells that it does not; then `check --fix` leaves the remedy out.
     pub may_lose: bool,
 }
 
@@ -198,8 +214,8 @@ impl AdviceAnswer {
             on_the_card: one.standing.as_ref().map(StandingAnswer::of),
             brings: one.brings.as_ref().map(|brings| BringsAnswer {
                 numbers: brings.numbers.clone(),
-                gain_percent_least: brings.least * 100.0,
-                gain_percent_most: brings.most * 100.0,
+                gain_percent_least: brings.ends.map(|(least, _)| least * 100.0),
+                gain_percent_most: brings.ends.map(|(_, most)| most * 100.0),
                 may_lose: brings.may_lose(),
             }),
             gain_percent_by_overlay: one
@@ -223,14 +239,15 @@ impl AdviceAnswer {
             gain += &format!("; {}", standing.text());
         }
         if let Some(brings) = &self.brings {
-            let (least, most) = (signed(brings.gain_percent_least, 1), signed(brings.gain_percent_most, 1));
             let (numbers, are) =
                 (brings.numbers.join(" and "), if brings.numbers.len() > 1 { "are" } else { "is" });
-            gain += &match least == most {
-                true => format!("; it adds {numbers}, which {are} assumed and moves this by nothing"),
-                false => format!(
-                    "; it adds {numbers}, which {are} assumed: {least} to {most} by added-up demands over its interval"
-                ),
+            gain += &format!("; it adds {numbers}, which {are} assumed");
+            gain += &match (brings.gain_percent_least, brings.gain_percent_most) {
+                (Some(least), Some(most)) => match (signed(least, 1), signed(most, 1)) {
+                    (least, most) if least == most => " and moves this by nothing".to_string(),
+                    (least, most) => format!(": {least} to {most} by added-up demands over its interval"),
+                },
+                _ => ": nothing tells what a tail gains over its interval".to_string(),
             };
         }
         for (variant, there) in self.gain_percent_by_overlay.iter() {
@@ -338,11 +355,12 @@ impl BunchedAnswer {
 pub(crate) struct Doubt<'a> {
     pub blind_because: Option<&'a str>,
     pub unclear: bool,
-    /// What is planned and carried, and the ends of the latter's 95% interval, in the unit of the sentence.
+    /// What is planned, in the unit of the sentence, and what is carried, where that is a figure, with its share of
+    /// difference in percent.
     pub planned: f64,
-    pub carried: f64,
-    pub carried_95: (f64, f64),
-    pub percent: f64,
+    pub carried: Option<(f64, f64)>,
+    /// The ends of the 95% interval of what is carried, where that says anything of the plan.
+    pub carried_95: Option<(f64, f64)>,
     pub allowed_percent: f64,
     pub fullest: Option<&'a FullestAnswer>,
     pub bunched: Option<&'a BunchedAnswer>,
@@ -351,30 +369,32 @@ pub(crate) struct Doubt<'a> {
 impl Doubt<'_> {
     /// Where the twin carries something else than the plan says, in a sentence.
     pub(crate) fn sentence(&self, unit: &str) -> String {
-        if let Some(why) = self.blind_because {
+        let Some((low, high)) = self.carried_95 else {
+            let why = self.blind_because.unwrap_or_default();
             return format!("THE TWIN CONFIRMS NOTHING: {why}; the plan rests on adding up its steps alone");
-        }
+        };
+        let ends = || format!("{} to {}", short(low.max(0.0)), short(high));
         if self.unclear {
-            let (low, high) = self.carried_95;
             return format!(
-                "THE TWIN DOES NOT TELL: it carries {} to {} {unit} (95%) where {} are planned; rare or long requests \
+                "THE TWIN DOES NOT TELL: it carries {} {unit} (95%) where {} are planned; rare or long requests \
                  scatter it further than its longest window settles",
-                short(low.max(0.0)),
-                short(high),
+                ends(),
                 short(self.planned)
             );
         }
         let filled = self.fullest.map_or_else(String::new, |full| {
             format!("; {} is the fullest, busy {:.0}% of its time", full.name(), full.utilization * 100.0)
         });
-        let bunched =
-            self.bunched.map_or_else(String::new, |one| one.text((self.planned, self.carried), unit));
+        let most = self.carried.map_or(high, |(carried, _)| carried);
+        let bunched = self.bunched.map_or_else(String::new, |one| one.text((self.planned, most), unit));
+        let (carried, by) = match self.carried {
+            Some((carried, percent)) => (short(carried), format!("{}, ", signed(percent, 1))),
+            None => (format!("{} (95%)", ends()), String::new()),
+        };
         format!(
-            "TWIN AND PLAN DIFFER: the twin carries {} of the {} {unit} planned ({}, {:.0}% is let pass){filled}{bunched}; \
-             the smaller figure is the safer one",
-            short(self.carried),
+            "TWIN AND PLAN DIFFER: the twin carries {carried} of the {} {unit} planned ({by}{:.0}% is let \
+             pass){filled}{bunched}; the smaller figure is the safer one",
             short(self.planned),
-            signed(self.percent, 1),
             self.allowed_percent
         )
     }

@@ -106,19 +106,19 @@ pub struct SilenceAnswer {
 pub struct UnconfirmedAnswer {
     /// Requests per second that were planned.
     pub planned_req_per_s: f64,
-    /// Requests per second that the twin carries.
-    pub carried_req_per_s: f64,
-    /// Lower end of its 95% interval.
-    pub carried_low_95_req_per_s: f64,
+    /// Requests per second that the twin carries; null where its interval is wider than itself, or the twin confirms nothing.
+    pub carried_req_per_s: Option<f64>,
+    /// Lower end of its 95% interval; null where the twin confirms nothing.
+    pub carried_low_95_req_per_s: Option<f64>,
     /// Upper end of it.
-    pub carried_high_95_req_per_s: f64,
-    /// How much more or less than planned that is.
-    pub difference_percent: f64,
+    pub carried_high_95_req_per_s: Option<f64>,
+    /// How much more or less than planned that is; null where what is carried is.
+    pub difference_percent: Option<f64>,
     /// The greatest difference that is let pass.
     pub allowed_percent: f64,
     /// Whether the mean lies as near as is let pass, and scatters too far to tell.
     pub unclear: bool,
-    /// The station that was busiest, on the machine where it was.
+    /// The station that was busiest, on the machine where it was; null where the twin confirms nothing.
     pub fullest: Option<FullestAnswer>,
     /// Why a window as long as can be run does not tell, where it does not: then what the twin carried says nothing
     /// of the plan. Null where it tells.
@@ -203,10 +203,10 @@ impl UnconfirmedAnswer {
     fn of(gap: &Gap) -> UnconfirmedAnswer {
         UnconfirmedAnswer {
             planned_req_per_s: gap.planned_per_s,
-            carried_req_per_s: gap.carried_per_s,
-            carried_low_95_req_per_s: gap.carried_95_per_s.0,
-            carried_high_95_req_per_s: gap.carried_95_per_s.1,
-            difference_percent: (gap.carried_per_s / gap.planned_per_s - 1.0) * 100.0,
+            carried_req_per_s: gap.carried_per_s.and_then(|carried| carried.result()),
+            carried_low_95_req_per_s: gap.carried_per_s.map(|carried| carried.low),
+            carried_high_95_req_per_s: gap.carried_per_s.map(|carried| carried.high),
+            difference_percent: gap.share().map(|share| share * 100.0),
             allowed_percent: gap.allowed * 100.0,
             unclear: gap.is_unclear(),
             fullest: gap.fullest.as_ref().map(FullestAnswer::of),
@@ -216,16 +216,13 @@ impl UnconfirmedAnswer {
     }
 
     fn sentence(&self, unit: Unit) -> String {
+        let rate = |per_s: Option<f64>| per_s.map(|per_s| unit.of_rate(per_s));
         let doubt = Doubt {
             blind_because: self.blind_because.as_deref(),
             unclear: self.unclear,
             planned: unit.of_rate(self.planned_req_per_s),
-            carried: unit.of_rate(self.carried_req_per_s),
-            carried_95: (
-                unit.of_rate(self.carried_low_95_req_per_s),
-                unit.of_rate(self.carried_high_95_req_per_s),
-            ),
-            percent: self.difference_percent,
+            carried: rate(self.carried_req_per_s).zip(self.difference_percent),
+            carried_95: rate(self.carried_low_95_req_per_s).zip(rate(self.carried_high_95_req_per_s)),
             allowed_percent: self.allowed_percent,
             fullest: self.fullest.as_ref(),
             bunched: self.bunched.as_ref(),

@@ -30,6 +30,8 @@ impl Unit {
     pub fn text(self, per_second: f64) -> String {
         match self.payload_bytes {
             Some(_) => format!("{} {}", short(self.of_rate(per_second)), self.name()),
+            // Whole requests a second would round these away.
+            None if per_second < 100.0 => format!("{} /s", short(per_second)),
             None => OpRate::per_second(per_second.round() as u64).to_string(),
         }
     }

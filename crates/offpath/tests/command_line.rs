@@ -280,6 +280,40 @@ fn plans_follow_their_schema() {
     }
 }
 
+/// A twin that confirms nothing has no figure in any format: what it carried is an artefact of how many requests it runs.
+#[test]
+fn what_confirms_nothing_has_no_figure_in_json_either() {
+    let (_folder, file, text) = written("{ read = \"client-host\", bytes = \"64 B\" }, { wait = \"1 ms\" }");
+    let at_load = "objective = \"lowest-p99\"\noffered_load = \"4 M/s\"";
+    fs::write(&file, text.replace("objective = \"most-throughput\"", at_load)).expect("it can be written");
+    let path = file.to_str().expect("a UTF-8 path");
+    let page = json(&["plan", path, "--curve"]);
+    check(&page, &schema("plan.json"), "plan.json");
+    let twin = &page["twin"];
+    assert!(
+        twin["difference"]["blind_because"].as_str().is_some_and(|why| why.contains("about 50")),
+        "{twin}"
+    );
+    for key in ["latency_us_p50", "latency_us_p99"] {
+        assert!(twin[key].is_null(), "{key}: {twin}");
+    }
+    let figures = ["throughput_mreq_per_s", "throughput_low_95_mreq_per_s", "throughput_high_95_mreq_per_s"];
+    assert!(figures.iter().all(|key| twin.get(key).is_none()), "{twin}");
+    assert_eq!(twin["utilization"].as_object().map(|all| all.len()), Some(0), "{twin}");
+    let gap = &twin["difference"];
+    assert!(
+        gap["share"].is_null() && gap["fullest"].is_null() && gap.get("carried_mreq_per_s").is_none(),
+        "{gap}"
+    );
+    assert!(page.get("lowest_p99").is_none(), "{page}");
+    let checked = offpath(&["check", path, "--format", "json"]);
+    let checked: Value = serde_json::from_str(&checked.stdout).expect("it is JSON");
+    check(&checked, &schema("check.json"), "check.json");
+    let gap = &checked["unconfirmed"];
+    let none = ["carried_req_per_s", "carried_low_95_req_per_s", "difference_percent", "fullest"];
+    assert!(none.iter().all(|key| gap[key].is_null()) && gap["blind_because"].is_string(), "{gap}");
+}
+
 /// A plain NIC runs what the design has for it, and the card's alternatives are left out there with the reason.
 #[test]
 fn devices_are_compared() {
@@ -2188,6 +2222,19 @@ fn a_plan_by_a_parameter_says_where_the_twin_differs() {
         let said = text.contains(&format!("optimal at {}: the twin carries", row["value"].as_f64().unwrap()));
         assert_eq!(said, differs(&row), "{row}\n{text}");
     }
+    // What was measured otherwise says what of, and beside what it stands here, where the plan has that.
+    let missed = page["missed_rows"].as_array().expect("some are missed");
+    let row = |name: &str| missed.iter().find(|one| one["row"] == name).expect("it is missed");
+    let clients = row("W241");
+    assert_eq!(clients["subject"], "A3 over A2 with 1 to 8 clients");
+    assert!(clients["planned_low"].as_f64() < clients["planned_high"].as_f64(), "{clients}");
+    let latency = row("W240");
+    assert_eq!(latency["subject"], "latency of A3 over A2 at chunk 8 MiB");
+    assert!(latency["planned_low"].is_null(), "this plan has other chunks: {latency}");
+    assert!(row("W234")["subject"].as_str().is_some_and(|of| of.contains("`ratio` at which")), "{missed:?}");
+    let text = wide_answer(&["plan", &design]);
+    let of_clients = "W241 (A3 over A2 with 1 to 8 clients: 5 to 41 %, planned +";
+    assert!(text.contains(of_clients), "{text}");
 }
 
 /// What the user sets is a claim and no evidence: it closes no mechanism that the evidence leaves open, and the draws that

@@ -5,7 +5,7 @@
 //! plain number where it has none, as an interval (`"2 us to 4 us"`), or as
 //! `{ value = "3 us", low = "2 us", high = "4 us" }`.
 
-use offpath_quantity::{Dimension, Quantity};
+use offpath_quantity::{Dimension, ParseError, Quantity};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -199,7 +199,7 @@ fn one(value: &toml::Value, dimension: Option<Dimension>) -> Result<Quantity, (S
 
 /// A text with a unit, of `dimension` or of whichever has that unit.
 fn parsed(text: &str, dimension: Option<Dimension>) -> Result<Quantity, (String, String)> {
-    let refused = |error: offpath_quantity::ParseError, dimension: Dimension| {
+    let refused = |error: ParseError, dimension: Dimension| {
         (error.to_string(), format!("as in `{}`", dimension.example()))
     };
     if let Some(dimension) = dimension {
@@ -209,17 +209,23 @@ fn parsed(text: &str, dimension: Option<Dimension>) -> Result<Quantity, (String,
     for dimension in ANY {
         match Quantity::parse(text, dimension) {
             Ok(read) => return Ok(read),
-            Err(offpath_quantity::ParseError::UnknownUnit { unit, .. }) => unknown = Some(unit),
-            // A unit that is left out is missed as one of bytes, which most parameters are.
-            Err(error) if dimension == Dimension::Bytes => return Err(refused(error, dimension)),
-            // What is not a number is none in any unit; what is out of range has the unit.
-            Err(
-                error @ (offpath_quantity::ParseError::OutOfRange { .. }
-                | offpath_quantity::ParseError::TooFine { .. }),
-            ) => {
-                return Err(refused(error, dimension));
+            Err(ParseError::UnknownUnit { unit, .. }) => unknown = Some(unit),
+            // What has no unit, and what is not a number, is so in any.
+            Err(ParseError::MissingUnit { .. }) => {
+                return Err((
+                    format!("`{text}` has no unit"),
+                    "write one as in `3 us`, `64 B`, `10 Gbit/s` or `2 M/s`, or a plain number without quotes"
+                        .to_string(),
+                ));
             }
-            Err(_) => {}
+            Err(ParseError::NoNumber { .. }) => {
+                return Err((
+                    format!("`{text}` is not one number"),
+                    format!("{EXAMPLES}; products of parameters stand where a number is used"),
+                ));
+            }
+            // What is negative or out of range has the unit.
+            Err(error) => return Err(refused(error, dimension)),
         }
     }
     let units: Vec<&str> = ANY.into_iter().flat_map(Dimension::units).map(|(unit, _)| *unit).collect();
@@ -258,6 +264,15 @@ mod tests {
         assert_eq!(read("{ value = 1, low = 0.5, high = 2 }", None), all("1", "0.5", "2"));
     }
 
+    /// A parameter may be of any unit, so that no remedy takes it for a size.
+    #[test]
+    fn the_remedy_of_a_parameter_is_of_any_unit() {
+        for text in ["2", "chunk * 2", "NaN us"] {
+            let (message, help) = Written::text(text, None).expect_err(text);
+            assert!(!message.contains("bytes") && help.contains("`3 us`"), "{message}: {help}");
+        }
+    }
+
     #[test]
     fn numbers_that_cannot_be_meant_are_refused() {
         for (text, dimension, words) in [
@@ -268,6 +283,9 @@ mod tests {
             ("\"2 to 4 us\"", Some(Dimension::Time), "`2` has no unit"),
             ("\"3 furlongs\"", None, "`furlongs` is not a unit"),
             ("\"64\"", None, "`64` has no unit"),
+            ("\"-2 us\"", None, "`-2 us` is negative"),
+            ("\"NaN us\"", None, "`NaN us` is not one number"),
+            ("\"chunk * 2\"", None, "`chunk * 2` is not one number"),
             ("-1", None, "-1 is outside"),
             ("nan", None, "NaN is outside"),
             ("{ value = \"1 us\", low = \"1 ns\" }", None, "no `high`"),

@@ -34,10 +34,128 @@ struct Experiment {
     design: Option<String>,
     alternative: Option<toml::Value>,
     mix: Option<String>,
+    shares: Option<toml::Value>,
     against: Option<toml::Value>,
+    which: Option<String>,
+    #[serde(default)]
+    clients: Vec<u32>,
+    #[serde(rename = "as")]
+    told_as: Option<toml::Value>,
+    break_even: Option<BreakEven>,
+    parameters: Option<toml::Table>,
+    set: Option<toml::Table>,
+    overlays: Option<toml::Value>,
+    vary: Option<toml::Value>,
+    device: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct BreakEven {
+    parameter: String,
+    with: String,
+}
+
+/// What of an alternative or a mix a row measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MeasuredFigure {
+    /// Its throughput.
+    Rate,
+    /// The same with so many clients of one request each.
+    Clients(&'static [u32]),
+    /// Its unloaded latency.
+    Latency,
+    /// Something else, which no plan gives.
+    Other,
+}
+
+/// How a row tells what it measured beside something else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ToldAs {
+    /// As it is: beside nothing.
+    Itself,
+    /// As a ratio.
+    Ratio,
+    /// As a change in percent.
+    Change,
 }
 
 impl Experiment {
+    fn figure(&'static self) -> MeasuredFigure {
+        match self.measure.as_str() {
+            "design-rate" | "design-bandwidth" => MeasuredFigure::Rate,
+            "design-clients" => MeasuredFigure::Clients(&self.clients),
+            "design-latency" => MeasuredFigure::Latency,
+            _ => MeasuredFigure::Other,
+        }
+    }
+
+    /// Each of the alternatives that it was measured beside; none where it was beside nothing or something else.
+    fn over(&self) -> Vec<&str> {
+        fn name(one: &toml::Value) -> Option<&str> {
+            one.get("alternative")?.as_str()
+        }
+        match &self.against {
+            Some(toml::Value::Array(all)) => all.iter().filter_map(name).collect(),
+            Some(one) => name(one).into_iter().collect(),
+            None => Vec::new(),
+        }
+    }
+
+    /// Whether it is of the design with nothing changed, each alternative beside each, so that a plan of that may say the same.
+    fn is_of_plan(&self) -> bool {
+        let changed = [&self.overlays, &self.vary, &self.shares].into_iter().any(Option::is_some)
+            || self.parameters.is_some()
+            || self.set.is_some()
+            || self.device.is_some();
+        !changed
+            && self.which.is_none()
+            && self.against.is_some() == !self.over().is_empty()
+            && self.against.is_some() == (self.told_as() != ToldAs::Itself)
+    }
+
+    fn told_as(&self) -> ToldAs {
+        match self.told_as.as_ref().and_then(toml::Value::as_str) {
+            Some("ratio") => ToldAs::Ratio,
+            Some("change") => ToldAs::Change,
+            _ => ToldAs::Itself,
+        }
+    }
+
+    /// What it is of, in words.
+    fn subject(&self) -> String {
+        let what = match self.measure.as_str() {
+            "design-latency" => "latency of ",
+            "design-host-cpu" => "host processor time of ",
+            "design-network-bytes" | "design-link-bytes" => "bytes of ",
+            "design-verbs" => "verbs of ",
+            _ => "",
+        };
+        let own = self.mix.clone().unwrap_or_else(|| self.alternatives().join(", "));
+        let own = match &self.shares {
+            Some(_) => "mixes beside others of the same alternatives".to_string(),
+            None => own,
+        };
+        let over = match (&self.against, &self.over()[..]) {
+            (Some(_), []) if self.shares.is_none() => " over the same without the engine".to_string(),
+            (None, _) | (Some(_), []) => String::new(),
+            (Some(_), over) => format!(" over {}", over.join(", ")),
+        };
+        let clients = match (self.clients.first(), self.clients.last()) {
+            (Some(1), Some(1)) => " with 1 client".to_string(),
+            (Some(few), Some(many)) if few == many => format!(" with {few} clients"),
+            (Some(few), Some(many)) => format!(" with {few} to {many} clients"),
+            _ => String::new(),
+        };
+        let even = self.break_even.as_ref().map_or_else(String::new, |BreakEven { parameter, with }| {
+            format!(", the `{parameter}` at which it carries as much as {with}")
+        });
+        let changed = self.parameters.iter().chain(&self.set).flatten();
+        let changed: Vec<String> =
+            changed.map(|(name, value)| format!("{name} {}", value.as_str().unwrap_or("changed"))).collect();
+        let at = if changed.is_empty() { String::new() } else { format!(" at {}", changed.join(", ")) };
+        format!("{what}{own}{over}{clients}{even}{at}")
+    }
+
     /// The alternatives that it measured; none where it measured a mix.
     fn alternatives(&self) -> Vec<&str> {
         match &self.alternative {
@@ -61,6 +179,16 @@ pub struct Missed {
     pub alternatives: Vec<&'static str>,
     /// The mix of it that was.
     pub mix: Option<&'static str>,
+    /// What that is of, in words, as in `latency of A3 over A2 at chunk 8 MiB`.
+    pub subject: String,
+    /// What of them was measured.
+    pub figure: MeasuredFigure,
+    /// The alternatives that it was measured beside, each.
+    pub over: Vec<&'static str>,
+    /// As what it is told.
+    pub told_as: ToldAs,
+    /// Whether it was measured with nothing of the shipped design changed, so that a plan of that may say the same.
+    pub is_of_plan: bool,
     /// Whether the design that is planned is the shipped one in what its requests do and on what; else some of its
     /// alternatives are.
     pub is_as_shipped: bool,
@@ -180,6 +308,11 @@ pub fn missed_of(design: &Design, system: &System) -> Vec<Missed> {
             design: name,
             alternatives,
             mix: experiment.mix.as_deref(),
+            subject: experiment.subject(),
+            figure: experiment.figure(),
+            over: experiment.over(),
+            told_as: experiment.told_as(),
+            is_of_plan: experiment.is_of_plan(),
             is_as_shipped,
         })
     });
@@ -383,6 +516,24 @@ mod tests {
         let text = shipped::design("replication").expect("it is shipped");
         assert!(rows(text).contains(&"W245") && !rows(text).contains(&"W268"), "{:?}", rows(text));
         assert!(missed(text).iter().all(|one| one.is_as_shipped));
+        // What each is of is said, and whether a plan of the design may say the same.
+        let of = |row: &str| {
+            let found = missed(text).into_iter().find(|one| one.row == row).expect("it is missed");
+            (found.subject, found.over, found.told_as, found.is_of_plan)
+        };
+        assert_eq!(
+            of("W001"),
+            ("A2+A3 over A1 with 1 to 8 clients".into(), vec!["A1"], ToldAs::Change, true)
+        );
+        assert_eq!(
+            of("W240"),
+            ("latency of A3 over A2 at chunk 8 MiB".into(), vec!["A2"], ToldAs::Change, false)
+        );
+        assert_eq!(
+            of("W234"),
+            ("A1, the `ratio` at which it carries as much as A3".into(), vec![], ToldAs::Itself, true)
+        );
+        assert_eq!(of("W245").0, "mixes beside others of the same alternatives at ratio 0.5");
         for (old, new) in
             [("name = \"replication\"", "name = \"mine\""), ("chunk = \"256 KiB\"", "chunk = \"64 KiB\"")]
         {

@@ -293,7 +293,7 @@ fn rests<F>(
         }
         // Beside a threshold that nobody doubts a small step jumps over it: that says nothing of how far a figure may
         // be off, and would make whatever else moves it seem little.
-        let is_jump = !factor.is_open() && slope > MOST_IN_PROPORTION;
+        let is_jump = !factor.is_open() && !factor.is_doubted() && slope > MOST_IN_PROPORTION;
         if slope > 1e-6 {
             found.push(Rest {
                 number: factor.id.clone(),
@@ -487,6 +487,26 @@ mod tests {
         let ends = Ends::look(factor, |at| Ok::<_, PlanError>(near(at).then_some(at))).expect("no error");
         let [low, high] = [ends.low, ends.high].map(|end| end.expect("one is near enough").0.base());
         assert!(low < value && value < high, "{low} {value} {high}");
+    }
+
+    /// A small step over a threshold makes what else moves a figure seem little where nobody doubts the number. Where somebody
+    /// does, the figure may be that far off.
+    #[test]
+    fn what_is_doubted_counts_beyond_a_threshold_too() {
+        let (design, ready) =
+            crate::planner::of_steps(r#"{ compute = "host", time = "2 us" }"#).expect("it is in order");
+        let folds: Vec<Fold> = ready.iter().map(|one| one.compiled.fold(&one.router)).collect();
+        let factors = Base::new(&design, &ready, &folds).factors();
+        let one = factors.into_iter().find(|one| one.origin == Origin::Yours).expect("it is the user's");
+        let weight = |origin: Origin| {
+            let factor = Factor { origin, interval: None, ..one.clone() };
+            let [_, high] = looked_at(&factor);
+            let ends = Ends { low: None, high: Some((high, 10.0)) };
+            rests(&[factor], &[ends], &[], 1.0, &|figure: &f64| *figure, &[])[0].weight
+        };
+        assert_eq!(weight(Origin::Yours), 1.0);
+        assert_eq!(weight(Origin::Profile(Provenance::CarriedOver)), 1.0);
+        assert_eq!(weight(Origin::Profile(Provenance::Measured)), 0.0);
     }
 
     /// What the design assumes is nobody's estimate: where the user's numbers decide enough, one of these is named.

@@ -555,8 +555,9 @@ const LOOKED_INTO: usize = 6;
 /// Requests that are counted there: it is asked which mix is best, and its rate to a percent.
 const COUNTED_AT_ENDS: f64 = 4_000.0;
 
-/// Plans the design again at the ends of the numbers that move its mix most. Each by itself scales what was observed,
-/// which is enough to find them, and not to name the mix that somebody who planned with such a value would get.
+/// Plans the design again at the ends of the numbers that move its mix most, unless its runs are long. Each by itself scales
+/// what was observed, which is enough to find them, and not to name the mix that somebody who planned with such a value would
+/// get.
 fn plan_ends(
     design: &Design,
     ready: &[Ready],
@@ -576,7 +577,12 @@ fn plan_ends(
     // Where another alternative takes over, the best mix carries much the same.
     looked_into.sort_by_key(|at| !turns(at));
     looked_into.truncate(LOOKED_INTO);
-    let told: BTreeSet<usize> = (0..PLANNED_AGAIN.min(influences.len())).chain(looked_into).collect();
+    // Each end takes a run of its own, as long as what is rare or long in the mix asks for.
+    let is_long = check::stretched(design, &checked.settled).is_some();
+    let told: BTreeSet<usize> = match is_long {
+        true => BTreeSet::new(),
+        false => (0..PLANNED_AGAIN.min(influences.len())).chain(looked_into).collect(),
+    };
     let ends: Vec<(usize, &Factor, Quantity)> = told
         .iter()
         .flat_map(|&at| {

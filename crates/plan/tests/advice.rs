@@ -408,7 +408,8 @@ fn nothing_is_measured_where_the_twin_does_not_confirm_the_mix() {
     for depth in [Depth::Promising, Depth::Every] {
         let advised = advised(&text, depth);
         let gap = advised.unconfirmed.as_ref().expect("the twin carries less");
-        assert!(gap.carried_per_s < 0.5 * gap.planned_per_s && gap.fullest.is_some(), "{gap:?}");
+        let carried = gap.carried_per_s.expect("it tells").mean;
+        assert!(carried < 0.5 * gap.planned_per_s && gap.fullest.is_some(), "{gap:?}");
         assert!(advised.advice.is_empty() && advised.silent.is_empty() && advised.together.is_none());
         assert_eq!(advised.text, text);
     }
@@ -512,6 +513,25 @@ fn a_remedy_that_is_no_design_at_one_end_is_left_out() {
     assert!(silent.iter().any(|why| why.contains("longer than 60 s")), "{silent:?}");
 }
 
+/// More room is no shorter tail: at the ends of what a remedy assumes no gain of one is told, and none is written into a
+/// file before its author decides it.
+#[test]
+fn of_a_tail_nothing_is_told_by_added_up_demands() {
+    let served = r#"{ send = "client-soc", bytes = "64 B" }, { compute = "soc", time = "4 us" },
+                    { send = "soc-client", bytes = "64 B" }"#;
+    let text = one("bluefield2", "objective = \"lowest-p99\"\noffered_load = \"1.4 M/s\"", served);
+    let found = advised(&text, Depth::Every);
+    let [only] = &found.advice[..] else { panic!("{:?}", found.advice) };
+    let brings = only.brings.as_ref().expect("it assumes how fast the host is");
+    assert_eq!((brings.numbers.len(), brings.ends), (1, None), "{brings:?}");
+    assert!(only.may_lose() && only.standing.is_none() && only.with_variants.is_empty(), "{only:?}");
+    let (low, high) = only.gain.before_95;
+    assert!(low < only.gain.before && only.gain.before < high, "{:?}", only.gain);
+    let sure = advised(&text, Depth::Sure);
+    assert!(sure.advice.is_empty() && sure.text == text, "{:?}", sure.advice);
+    assert!(sure.left_out[0].contains("nothing tells what a tail gains"), "{:?}", sure.left_out);
+}
+
 /// Where a gain hangs on a mechanism that the evidence leaves open, it is told what the other gives.
 #[test]
 fn a_gain_is_told_under_each_open_mechanism() {
@@ -547,7 +567,7 @@ fn what_other_cores_take_is_an_estimate_with_an_interval() {
         let brings = share.brings.as_ref().expect("the remedy states what the other cores take");
         assert_eq!(brings.numbers, [number]);
         assert!(
-            brings.least < 0.0 && brings.most > 0.05,
+            brings.ends.is_some_and(|(least, most)| least < 0.0 && most > 0.05),
             "with slow cores the advised shares lose: {brings:?}"
         );
         // What loses where these cores are slow is told, and written into nobody's file.

@@ -678,3 +678,21 @@ fn a_card_that_brings_a_testbed_may_be_planned_in_it() {
     let rate = |study: &Study| study.checked.plan.optimal.rate.value;
     assert!((rate(&elsewhere) / rate(&own) - 1.0).abs() < 1e-9, "the same machines by another name");
 }
+
+/// What is rare in a mix makes each of its runs long, so that no end of a number takes another: what was observed is scaled.
+#[test]
+fn the_ends_of_numbers_take_no_long_runs() {
+    let steps = |share: &str| {
+        format!(
+            "{{ send = \"client-host\", bytes = \"64 B\" }}, {{ probability = {share}, then = [{{ compute = \"host\", \
+             time = \"20 us\" }}], otherwise = [] }}, {{ send = \"host-client\", bytes = \"64 B\" }}"
+        )
+    };
+    for (share, is_long) in [("0.0002", true), ("0.02", false)] {
+        let text = format!("{}{}", HEAD, alternative("a", "", &steps(share)));
+        let study = studied(&text, &Setting::plain(Library::builtin())).expect("it is planned");
+        let influences = &study.checked.plan.influences;
+        assert!(!influences.is_empty(), "{share}");
+        assert_eq!(influences.iter().all(|one| !one.planned), is_long, "{share}: {influences:?}");
+    }
+}

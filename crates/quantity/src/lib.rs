@@ -18,7 +18,7 @@ use std::str::FromStr;
 
 pub mod figures;
 mod parse;
-pub use parse::{Dimension, ParseError, Quantity};
+pub use parse::{Dimension, ParseError, Quantity, whole_within};
 
 /// Picoseconds in one second.
 pub const PS_PER_SECOND: u64 = 1_000_000_000_000;

@@ -177,6 +177,19 @@ fn units(dimension: Dimension) -> String {
     }
 }
 
+/// Reads a whole number from `least` to `most`; the error says what would be one.
+pub fn whole_within(text: &str, least: u64, most: u64) -> Result<u64, String> {
+    let number = text.parse::<u64>().ok();
+    // The greatest number that there is bounds nothing that anybody means, unless one is beyond it.
+    let is_beyond = number.is_none() && !text.is_empty() && text.bytes().all(|one| one.is_ascii_digit());
+    let within = match most == u64::MAX && !is_beyond {
+        true => format!("{least} on"),
+        false => format!("{least} to {most}"),
+    };
+    let number = number.filter(|number| (least..=most).contains(number));
+    number.ok_or_else(|| format!("it has to be a whole number from {within}"))
+}
+
 impl Quantity {
     /// Reads `text` as a quantity of `dimension`. White space around and between is ignored.
     pub fn parse(text: &str, dimension: Dimension) -> Result<Quantity, ParseError> {
@@ -310,6 +323,17 @@ impl fmt::Display for Quantity {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    /// A number that is too large is a whole one all the same, so that its bound is said.
+    #[test]
+    fn a_whole_number_says_its_bound() {
+        let refused = |text: &str, least, most| whole_within(text, least, most).unwrap_err();
+        assert_eq!(whole_within("18446744073709551615", 0, u64::MAX), Ok(u64::MAX));
+        assert!(refused("18446744073709551616", 0, u64::MAX).ends_with("from 0 to 18446744073709551615"));
+        assert!(refused("-1", 0, u64::MAX).ends_with("from 0 on"));
+        assert!(refused("0", 1, u64::MAX).ends_with("from 1 on"));
+        assert!(refused("9", 1, 8).ends_with("from 1 to 8"));
+    }
 
     #[test]
     fn messages_name_the_value_and_the_next_step() {

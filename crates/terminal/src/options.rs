@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use offpath_profile::{Library, System, SystemRequest};
-use offpath_quantity::{Bytes, Time};
+use offpath_quantity::{Bytes, Time, whole_within};
 use offpath_route::{Posting, VERBS, Verb};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -139,10 +139,9 @@ pub fn whole<T: TryFrom<u64>>(
     most: u64,
 ) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static {
     move |text| {
-        let within = if most == u64::MAX { format!("{least} on") } else { format!("{least} to {most}") };
-        let number = text.parse::<u64>().ok().filter(|number| (least..=most).contains(number));
-        let number = number.and_then(|number| T::try_from(number).ok());
-        number.ok_or_else(|| format!("it has to be a whole number from {within}"))
+        let number = whole_within(text, least, most)?;
+        T::try_from(number)
+            .map_err(|_| format!("it has to be a whole number, and {number} is too large here"))
     }
 }
 

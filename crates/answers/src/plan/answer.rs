@@ -9,16 +9,17 @@ use crate::{ByName, SCHEMA_VERSION};
 use offpath_plan::advice::RULES;
 use offpath_plan::check::{Gap, Settled};
 use offpath_plan::factor::Origin;
+use offpath_plan::observe::Loaded;
 use offpath_plan::planner::{Bound, Over, Plan, Recommendation};
-use offpath_plan::published::{MeasuredRate, Missed, measured_rates, missed_of};
+use offpath_plan::published::{MeasuredFigure, MeasuredRate, Missed, ToldAs, measured_rates, missed_of};
 use offpath_plan::rests::{estimate, estimated, estimated_as, guessed, moved_by_guesses, parts_of_moves};
 use offpath_plan::sample::Drawn;
 use offpath_plan::study::{Changed, Solved, Study, Sweep};
-use offpath_plan::{Alone, Basis, Design, Influence, Mix, Objective, Rest};
+use offpath_plan::{Alone, Basis, Design, Estimate, Influence, Mix, Objective, Rest};
 use offpath_profile::Provenance;
 use offpath_quantity::{OpRate, Time};
 use offpath_route::{Path, Verb};
-use offpath_terminal::output::short;
+use offpath_terminal::output::{short, signed};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -433,8 +434,8 @@ figures! {
     /// Throughputs of the loaded twin.
     TwinRates {
         throughput "Throughput" {
-            Mreq throughput_mreq_per_s "Left out where its interval is wider than itself.",
-            Gbit throughput_gbit_per_s "Left out where its interval is wider than itself."
+            Mreq throughput_mreq_per_s "Left out where its interval is wider than itself, or the twin confirms nothing.",
+            Gbit throughput_gbit_per_s "Left out where its interval is wider than itself, or the twin confirms nothing."
         }
         low_95 "Lower end of the simulation's own 95% interval, by batch means," {
             Mreq throughput_low_95_mreq_per_s, Gbit throughput_low_95_gbit_per_s
@@ -453,7 +454,7 @@ pub struct TwinAnswer {
     /// What it carried.
     #[serde(flatten)]
     pub rates: TwinRates,
-    /// Median latency under load.
+    /// Median latency under load; null where the throughput is left out, as are the percentile and the stations.
     pub latency_us_p50: Option<f64>,
     /// 99th percentile; no evidence backs tails.
     pub latency_us_p99: Option<f64>,
@@ -483,7 +484,8 @@ pub struct TwinAnswer {
     pub sampled_requests: u64,
     /// The widest 95% interval of an observed demand, as a share of it.
     pub widest_demand_interval: f64,
-    /// Share of its server time that each station was busy, on the busiest machine of its role.
+    /// Share of its server time that each station was busy, on the busiest machine of its role; empty where the throughput
+    /// is left out.
     pub utilization: BTreeMap<String, f64>,
     /// What the cross-check validates.
     pub validates: &'static str,
@@ -508,8 +510,9 @@ pub struct GapAnswer {
     /// The rates.
     #[serde(flatten)]
     pub rates: GapRates,
-    /// The difference as a share of the plan.
-    pub share: f64,
+    /// The difference as a share of the plan; null where what the twin carried is left out, for its interval is wider than
+    /// itself or it says nothing of the plan.
+    pub share: Option<f64>,
     /// What is let pass: 0.02, and 0.05 where slots bind.
     pub allowed_share: f64,
     /// Whether the mean lies as near as is let pass, and scatters too far to tell.
@@ -517,7 +520,7 @@ pub struct GapAnswer {
     /// The station that was the busiest, on one machine.
     pub fullest: Option<FullestAnswer>,
     /// Why a window as long as can be run does not tell, where it does not: then what the twin carried says nothing of the
-    /// plan. Null where it tells.
+    /// plan, and is left out with its interval and the fullest station. Null where it tells.
     pub blind_because: Option<String>,
     /// Why closed loops carry less than planned though they fill no station; null where a station is full, or where
     /// requests come at random.
@@ -566,8 +569,16 @@ pub struct MissedAnswer {
     pub mix: Option<&'static str>,
     /// Whether the planned design is the shipped one; else some of its alternatives have the same steps.
     pub as_shipped: bool,
+    /// What it is of: the alternatives or the mix, what of them was measured, beside which, with how many clients or with what
+    /// changed.
+    pub subject: String,
     /// What this plan says of the alternative, where the design is the shipped one and the row is about one's rate.
     pub planned_mreq_per_s: Option<f64>,
+    /// What this plan says of what the row is about, in the unit of what was published: the least, where it is about several.
+    /// Null where the design is not the shipped one, or the plan has no such figure.
+    pub planned_low: Option<f64>,
+    /// The greatest.
+    pub planned_high: Option<f64>,
 }
 
 /// Two alternatives or mixes that were measured in the other order than they are planned in.
@@ -607,12 +618,16 @@ pub struct InfluenceAnswer {
     pub optimal: InfluenceEnds,
     /// The alternatives that it would mix instead; null where they stay.
     pub changes_recommendation: Option<String>,
-    /// Whether the design was planned again at both ends; else what was observed at the value is scaled, which is enough
-    /// to rank numbers and not to name a mix: then changes_recommendation is null, and was not looked into.
+    /// Whether the design was planned again at both ends, as it is of none where what is rare or long in its mix makes each
+    /// run long; else what was observed at the value is scaled, which is enough to rank numbers and not to name a mix: then
+    /// changes_recommendation is null, and was not looked into.
     pub planned_again: bool,
-    /// Whether the profile or the design states the range; else it reaches from two thirds of the design's number to one and
-    /// a half times it.
+    /// Whether the profile or the design states the range; else, as where what the design states leaves no room, it reaches
+    /// from two thirds of the design's number to one and a half times it.
     pub interval_stated: bool,
+    /// Whether the design states an interval that leaves no room.
+    #[serde(skip)]
+    pub no_room: bool,
     /// The processor whose other guesses draws move it with, being one without a name and an interval; null for others. The
     /// ends of the range are of it alone.
     pub drawn_with_guesses_of: Option<String>,
@@ -832,6 +847,10 @@ fn micros(time: Option<Time>) -> Option<f64> {
     time.map(Time::as_us)
 }
 
+fn quantile(loaded: Option<&Loaded>, of: f64) -> Option<Time> {
+    loaded?.latencies.quantile(of)
+}
+
 fn shares(all: &[(String, f64)]) -> ByName<f64> {
     all.iter().cloned().collect()
 }
@@ -907,7 +926,7 @@ impl PlanAnswer {
             traffic: TrafficAnswer::of(study),
             twin: TwinAnswer::of(&study.checked.settled, unit),
             lowest_p99: lowest_p99(study),
-            influences: plan.influences.iter().map(|one| InfluenceAnswer::of(one, worth)).collect(),
+            influences: plan.influences.iter().map(|one| InfluenceAnswer::of(one, design, worth)).collect(),
             variants: study
                 .variants
                 .iter()
@@ -949,8 +968,8 @@ impl PlanAnswer {
                         Some(point.offered_per_s),
                         point.loaded.throughput.result(),
                     ),
-                    latency_us_p50: micros(point.loaded.latencies.quantile(0.5)),
-                    latency_us_p99: micros(point.loaded.latencies.quantile(0.99)),
+                    latency_us_p50: micros(quantile(point.loaded.told(), 0.5)),
+                    latency_us_p99: micros(quantile(point.loaded.told(), 0.99)),
                 })
                 .collect(),
             model_parameters: ParametersAnswer::of(study),
@@ -958,7 +977,7 @@ impl PlanAnswer {
             missed_rows: missed_of(design, &study.system)
                 .into_iter()
                 .map(|one| Missed { is_as_shipped: one.is_as_shipped && !study.is_other_system, ..one })
-                .map(|one| MissedAnswer::of(one, plan))
+                .map(|one| MissedAnswer::of(one, study, unit))
                 .collect(),
             reversed_orders: ReversedOrderAnswer::all(&measured_rates(design, &study.system.device), plan),
             not_modelled: NOT_MODELLED,
@@ -1019,9 +1038,8 @@ pub(crate) fn list_fill_s(design: &Design, plan: &Plan) -> Option<f64> {
 /// The mix with the lowest tail, where the lowest was sought and the twin tells.
 fn lowest_p99(study: &Study) -> Option<TailAnswer> {
     let settled = &study.checked.settled;
-    let tells = settled.gap.as_ref().is_none_or(|gap| gap.blind.is_none());
     let is_sought = matches!(study.design.objective, Objective::LowestP99 { .. });
-    let found = settled.loaded.latencies.quantile(0.99).filter(|_| is_sought && tells)?;
+    let found = settled.told()?.latencies.quantile(0.99).filter(|_| is_sought)?;
     Some(TailAnswer { shares: shares(&settled.shares), latency_us_p99: Some(found.as_us()) })
 }
 
@@ -1202,18 +1220,19 @@ impl RecommendationAnswer {
 
 impl TwinAnswer {
     fn of(settled: &Settled, unit: Unit) -> TwinAnswer {
-        let (loaded, carried) = (&settled.loaded, settled.loaded.throughput);
-        let busy = loaded.fullest.iter().filter(|(_, (_, share))| *share > 0.0);
+        let (loaded, told, carried) = (&settled.loaded, settled.told(), settled.carried());
+        let fullest = told.into_iter().flat_map(|told| &told.fullest);
+        let busy = fullest.filter(|(_, (_, share))| *share > 0.0);
         TwinAnswer {
             rates: TwinRates::of(
                 unit.figure_unit(),
-                carried.result(),
-                Some(carried.low),
-                Some(carried.high),
+                carried.and_then(|carried| carried.result()),
+                carried.map(|carried| carried.low),
+                carried.map(|carried| carried.high),
                 Some(settled.first_rate),
             ),
-            latency_us_p50: micros(loaded.latencies.quantile(0.5)),
-            latency_us_p99: micros(loaded.latencies.quantile(0.99)),
+            latency_us_p50: micros(quantile(told, 0.5)),
+            latency_us_p99: micros(quantile(told, 0.99)),
             poisson_arrivals: settled.load.is_some(),
             requests_in_flight: loaded.in_flight,
             requests_completed: loaded.latencies.count(),
@@ -1232,12 +1251,17 @@ impl TwinAnswer {
 }
 
 impl GapAnswer {
-    fn of(gap: &Gap, unit: Unit) -> GapAnswer {
-        let (low, high) = gap.carried_95_per_s;
-        let rates = [gap.planned_per_s, gap.carried_per_s, low, high].map(Some);
+    pub(super) fn of(gap: &Gap, unit: Unit) -> GapAnswer {
+        let carried = gap.carried_per_s;
         GapAnswer {
-            rates: GapRates::of(unit.figure_unit(), rates[0], rates[1], rates[2], rates[3]),
-            share: gap.carried_per_s / gap.planned_per_s - 1.0,
+            rates: GapRates::of(
+                unit.figure_unit(),
+                Some(gap.planned_per_s),
+                carried.and_then(|carried| carried.result()),
+                carried.map(|carried| carried.low),
+                carried.map(|carried| carried.high),
+            ),
+            share: gap.share(),
             allowed_share: gap.allowed,
             unclear: gap.is_unclear(),
             fullest: gap.fullest.as_ref().map(FullestAnswer::of),
@@ -1254,13 +1278,64 @@ fn planned_mreq_per_s(plan: &Plan, name: &str) -> Option<f64> {
     all.find(|(own, _)| *own == name).map(|(_, rate)| rate / 1e6)
 }
 
+/// What a plan says of what a row measured, in the unit of what was published: the least and the greatest, where the row is about
+/// several.
+fn planned_of(one: &Missed, study: &Study, unit: Unit) -> Option<(f64, f64)> {
+    let plan = &study.checked.plan;
+    let of = |name: &str| -> Option<Vec<f64>> {
+        match one.figure {
+            MeasuredFigure::Rate => Some(vec![planned_mreq_per_s(plan, name)? * 1e6]),
+            MeasuredFigure::Latency => {
+                let found = plan.alternatives.iter().find(|one| one.name == name)?;
+                Some(vec![found.latency_s.value])
+            }
+            MeasuredFigure::Clients(counts) => {
+                let (_, runs) = study.clients.iter().find(|(own, _)| own == name)?;
+                let at = |count: &u32| {
+                    let index = study.design.clients.iter().position(|own| own == count)?;
+                    runs.get(index)?.result()
+                };
+                counts.iter().map(at).collect()
+            }
+            MeasuredFigure::Other => None,
+        }
+    };
+    let subjects = one.mix.map_or_else(|| one.alternatives.clone(), |mix| vec![mix]);
+    let told: Vec<f64> = match one.told_as {
+        ToldAs::Itself => {
+            let in_unit = |base: f64| match (one.figure, one.published.rsplit(' ').next()?) {
+                (MeasuredFigure::Rate, "M/s") => Some(base / 1e6),
+                (MeasuredFigure::Rate, "Gbit/s") => unit.payload_bytes.map(|_| unit.of_rate(base)),
+                (MeasuredFigure::Latency, "us") => Some(us(base)),
+                _ => None,
+            };
+            let all = subjects.iter().map(|name| of(name)).collect::<Option<Vec<_>>>()?;
+            all.concat().into_iter().map(in_unit).collect::<Option<_>>()?
+        }
+        told_as => {
+            let mut ratios = Vec::new();
+            for (subject, over) in
+                subjects.iter().flat_map(|own| one.over.iter().map(move |over| (own, over)))
+            {
+                ratios.extend(of(subject)?.into_iter().zip(of(over)?).map(|(own, over)| own / over));
+            }
+            let is_change = told_as == ToldAs::Change;
+            ratios.into_iter().map(|ratio| if is_change { (ratio - 1.0) * 100.0 } else { ratio }).collect()
+        }
+    };
+    let is_told = one.is_as_shipped && one.is_of_plan && !told.is_empty();
+    let ends = || {
+        told.iter()
+            .fold((f64::INFINITY, 0.0 - f64::INFINITY), |(low, high), one| (one.min(low), one.max(high)))
+    };
+    is_told.then(ends)
+}
+
 impl MissedAnswer {
-    fn of(one: Missed, plan: &Plan) -> MissedAnswer {
-        let Missed { row, published, design, alternatives, mix, is_as_shipped } = one;
+    fn of(one: Missed, study: &Study, unit: Unit) -> MissedAnswer {
+        let planned = planned_of(&one, study, unit);
+        let Missed { row, published, design, alternatives, mix, is_as_shipped, subject, .. } = one;
         let is_rate = published.parse::<OpRate>().is_ok();
-        let only = mix.or(if let [only] = alternatives[..] { Some(only) } else { None });
-        let only = only.filter(|_| is_rate && is_as_shipped);
-        let planned_mreq_per_s = only.and_then(|only| planned_mreq_per_s(plan, only));
         MissedAnswer {
             row,
             published,
@@ -1268,21 +1343,27 @@ impl MissedAnswer {
             alternatives,
             mix,
             as_shipped: is_as_shipped,
-            planned_mreq_per_s,
+            subject,
+            planned_mreq_per_s: planned.filter(|_| is_rate).map(|(low, _)| low),
+            planned_low: planned.map(|(low, _)| low),
+            planned_high: planned.map(|(_, high)| high),
         }
     }
 
-    /// The row with what it says and what the plan does, as in `W268 (A4: 58.3 M/s, planned 78.1)`.
+    /// The row with what it is of, what it says and what the plan does, as in `W268 (A4: 58.3 M/s, planned 78.1)`.
     pub(super) fn text(&self) -> String {
-        let of = self.mix.map_or_else(|| self.alternatives.join(", "), str::to_string);
-        if let Some(planned) = self.planned_mreq_per_s {
-            return format!("{} ({of}: {}, planned {})", self.row, self.published, short(planned));
-        }
-        let said: Vec<&str> =
-            [of.as_str(), self.published.as_str()].into_iter().filter(|part| !part.is_empty()).collect();
+        let shown = |value: f64| if self.published.ends_with('%') { signed(value, 1) } else { short(value) };
+        let planned = self.planned_low.zip(self.planned_high).map(|(low, high)| (shown(low), shown(high)));
+        let planned = match planned {
+            Some((low, high)) if low == high => format!(", planned {low}"),
+            Some((low, high)) => format!(", planned {low} to {high}"),
+            None => String::new(),
+        };
+        let parts = [&self.subject, &self.published].into_iter().filter(|part| !part.is_empty());
+        let said: Vec<&str> = parts.map(String::as_str).collect();
         match said.is_empty() {
             true => self.row.to_string(),
-            false => format!("{} ({})", self.row, said.join(": ")),
+            false => format!("{} ({}{planned})", self.row, said.join(": ")),
         }
     }
 }
@@ -1320,8 +1401,10 @@ impl ReversedOrderAnswer {
 }
 
 impl InfluenceAnswer {
-    fn of(one: &Influence, worth: FigureUnit) -> InfluenceAnswer {
+    fn of(one: &Influence, design: &Design, worth: FigureUnit) -> InfluenceAnswer {
+        let no_room = |own: &&Estimate| *own.id == *one.number && own.low.is_some() && own.low == own.high;
         InfluenceAnswer {
+            no_room: design.estimates().iter().any(|own| no_room(&own)),
             number: one.number.clone(),
             low: one.low.to_string(),
             high: one.high.to_string(),

@@ -176,7 +176,8 @@ impl PlanAnswer {
         if let Some(said) = self.system.widened_by_others() {
             text += &format!("intervals: {said}\n");
         }
-        let planned = self.influences.iter().filter(|one| one.planned_again);
+        let planned = || self.influences.iter().filter(|one| one.planned_again);
+        let is_scaled = planned().next().is_none();
         let at = |worth: Option<f64>| {
             let none = match self.goal {
                 Goal::MostThroughput => "no answer",
@@ -184,12 +185,18 @@ impl PlanAnswer {
             };
             worth.map_or_else(|| none.to_string(), |worth| format!("about {}", self.worth_text(worth)))
         };
-        let moves: Vec<String> = planned
-            .clone()
+        let moves: Vec<String> = self
+            .influences
+            .iter()
+            .filter(|one| one.planned_again || is_scaled)
             .take(2)
             .map(|one| {
                 let (low, high) = (at(one.optimal.at_low()), at(one.optimal.at_high()));
-                let none = if one.interval_stated { "" } else { " (you give no interval)" };
+                let none = match (one.interval_stated, one.no_room) {
+                    (true, _) => "",
+                    (_, true) => " (your interval leaves no room, which counts as none)",
+                    _ => " (you give no interval)",
+                };
                 // A share or a factor that was made of others has more digits than anybody reads.
                 let end = |end: &str| match end.parse() {
                     Ok(value) if end.len() > 8 => short(value),
@@ -206,7 +213,11 @@ impl PlanAnswer {
                 false => moves.join("; "),
             }
         );
-        for (one, change) in planned.filter_map(|one| Some((one, one.changes_recommendation.as_ref()?))) {
+        if is_scaled && !moves.is_empty() {
+            text += "      what was observed is scaled there, and no mix chosen again: each run of what is rare or long in this \
+                     one takes many times the usual requests\n";
+        }
+        for (one, change) in planned().filter_map(|one| Some((one, one.changes_recommendation.as_ref()?))) {
             // A reader sees them in no draw.
             let alone = one.drawn_with_guesses_of.as_ref().map_or_else(String::new, |of| {
                 format!(", moved by itself; draws move your unnamed numbers of {of} together")
@@ -235,9 +246,9 @@ impl PlanAnswer {
     /// answer may be wrong.
     pub(super) fn measured_otherwise(&self) -> String {
         let mut text = String::new();
-        // What says most comes first: a rate beside the planned one.
+        // What says most comes first: a rate beside the planned one, then what else is planned.
         let mut missed: Vec<&MissedAnswer> = self.missed_rows.iter().collect();
-        missed.sort_by_key(|one| one.planned_mreq_per_s.is_none());
+        missed.sort_by_key(|one| (one.planned_mreq_per_s.is_none(), one.planned_low.is_none()));
         if let Some(MissedAnswer { row: first, .. }) = missed.first() {
             let each: Vec<String> = missed.iter().map(|one| one.text()).collect();
             let designs: BTreeSet<String> =
@@ -339,10 +350,39 @@ impl PlanAnswer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::figures::Unit;
+    use crate::plan::GapAnswer;
+    use offpath_plan::check::Gap;
     use offpath_plan::factor::Origin;
     use offpath_plan::rests::{Rest, estimated, guessed, moved_by_guesses};
     use offpath_plan::sample::Drawn;
     use offpath_profile::Provenance;
+    use offpath_twin::Interval;
+
+    /// Of what is known by no more than its interval no mean is given, on screens or in JSON.
+    #[test]
+    fn what_scatters_by_more_than_itself_is_no_figure() {
+        let gap = |half: f64| {
+            let carried = Interval { mean: 1e6, low: 1e6 - half, high: 1e6 + half };
+            let gap = Gap {
+                planned_per_s: 2e6,
+                carried_per_s: Some(carried),
+                allowed: 0.02,
+                fullest: None,
+                blind: None,
+                bunched: None,
+            };
+            GapAnswer::of(&gap, Unit { payload_bytes: None })
+        };
+        let (wide, narrow) = (gap(6e5), gap(1e4));
+        assert_eq!((wide.rates.carried(), wide.share), (None, None));
+        assert_eq!((wide.rates.carried_low_95(), wide.rates.carried_high_95()), (Some(0.4), Some(1.6)));
+        assert!(
+            !wide.unclear && wide.sentence("M req/s").contains("0.400 to 1.60 (95%) of the 2.00"),
+            "{wide:?}"
+        );
+        assert_eq!((narrow.rates.carried(), narrow.share), (Some(1.0), Some(-0.5)));
+    }
 
     #[test]
     fn guesses_that_decide_little_are_said_to() {

@@ -100,18 +100,14 @@ fn answer(page: &PlanAnswer) -> Section {
     let interval = format!("95% {}-{}", shown(carried.low_95()), shown(carried.high_95()));
     let gap = page.twin.difference.as_ref();
     let blind = gap.and_then(|gap| gap.blind_because.as_ref());
-    facts.push(match carried.throughput() {
-        // A figure would be read as a confirmation.
-        Some(_) if blind.is_some() => {
-            let why = blind.map_or("", String::as_str);
-            Fact::new("on the loaded twin", "no figure", format!("it confirms nothing: {why}"))
-        }
-        Some(carried) => Fact::new(
+    facts.push(match (carried.throughput(), blind) {
+        (_, Some(why)) => Fact::new("on the loaded twin", "no figure", format!("it confirms nothing: {why}")),
+        (Some(carried), _) => Fact::new(
             "on the loaded twin",
             format!("{} {unit}", short(carried)),
             format!("{interval}; validates the queueing model only"),
         ),
-        None => Fact::new(
+        (None, _) => Fact::new(
             "on the loaded twin",
             "no figure",
             format!("{interval}, which is wider than its mean: it confirms nothing"),
@@ -120,7 +116,7 @@ fn answer(page: &PlanAnswer) -> Section {
     if let Some(gap) = gap.filter(|gap| gap.blind_because.is_none()) {
         facts.push(Fact::new(
             if gap.unclear { "the twin does not tell" } else { "twin and plan differ" },
-            signed(gap.share * 100.0, 1),
+            gap.share.map_or_else(|| "no figure".to_string(), |share| signed(share * 100.0, 1)),
             gap.sentence(unit),
         ));
     }
@@ -321,10 +317,8 @@ fn load_curve(page: &PlanAnswer, curve: &[CurveAnswer]) -> Option<Section> {
 }
 
 fn stations(page: &PlanAnswer) -> Section {
-    // A run that confirms nothing carried another load than the mix's.
-    let shown = page.busiest().is_some();
     let load = StationLoad {
-        shares: if shown { page.twin.utilization.clone() } else { Default::default() },
+        shares: page.twin.utilization.clone(),
         binding: page.bounds().map(|bound| bound.station.clone()).collect(),
     };
     let notes = page
@@ -338,7 +332,7 @@ fn stations(page: &PlanAnswer) -> Section {
         })
         .collect();
     let mut section = Section::new("stations", "What binds, and why")
-        .saying(match shown {
+        .saying(match page.busiest().is_some() {
             true => "How busy the loaded twin keeps each station under the best mix.",
             false => "The twin confirms nothing here, so how busy stations are is not shown.",
         })

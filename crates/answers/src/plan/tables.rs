@@ -3,7 +3,7 @@
 use super::answer::{ParameterAnswer, ParameterRow, PlanAnswer, SolvedAnswer, shares_text};
 use super::text::shown;
 use crate::sparkline::{BarScale, sparkline};
-use offpath_terminal::output::{Screen, TableCell, fixed, short};
+use offpath_terminal::output::{Screen, TableCell, fixed};
 
 impl PlanAnswer {
     pub(super) fn sweep_table(&self, sweep: &ParameterAnswer, screen: &Screen) -> String {
@@ -76,12 +76,11 @@ impl PlanAnswer {
     pub(super) fn curve_table(&self, screen: &Screen) -> String {
         let p99: Vec<f64> = self.curve.iter().map(|point| point.latency_us_p99.unwrap_or(0.0)).collect();
         let rows = self.curve.iter().map(|point| {
-            let quantile = |latency: Option<f64>| short(latency.unwrap_or(0.0));
             vec![
                 TableCell::Number(shown(point.rates.offered())),
                 TableCell::Number(shown(point.rates.throughput())),
-                TableCell::Number(quantile(point.latency_us_p50)),
-                TableCell::Number(quantile(point.latency_us_p99)),
+                TableCell::Number(shown(point.latency_us_p50)),
+                TableCell::Number(shown(point.latency_us_p99)),
             ]
         });
         let mut text = screen.table(&["offered", self.unit, "p50 us", "p99 us"], rows.collect());

@@ -81,14 +81,12 @@ impl MixAnswer {
 impl GapAnswer {
     /// What differs, in a sentence.
     pub(super) fn sentence(&self, unit: &str) -> String {
-        let rate = |rate: Option<f64>| rate.unwrap_or(f64::NAN);
         let doubt = Doubt {
             blind_because: self.blind_because.as_deref(),
             unclear: self.unclear,
-            planned: rate(self.rates.planned()),
-            carried: rate(self.rates.carried()),
-            carried_95: (rate(self.rates.carried_low_95()), rate(self.rates.carried_high_95())),
-            percent: self.share * 100.0,
+            planned: self.rates.planned().unwrap_or(f64::NAN),
+            carried: self.rates.carried().zip(self.share.map(|share| share * 100.0)),
+            carried_95: self.rates.carried_low_95().zip(self.rates.carried_high_95()),
             allowed_percent: self.allowed_share * 100.0,
             fullest: self.fullest.as_ref(),
             bunched: self.bunched.as_ref(),
@@ -101,7 +99,12 @@ impl GapAnswer {
         match self.blind_because {
             Some(_) => "the twin confirms nothing of it".to_string(),
             None if self.unclear => "the twin does not tell".to_string(),
-            None => format!("the twin carries {} {unit} of it", shown(self.rates.carried())),
+            None => match (self.rates.carried(), self.rates.carried_low_95(), self.rates.carried_high_95()) {
+                (None, Some(low), Some(high)) => {
+                    format!("the twin carries {} to {} {unit} (95%) of it", short(low.max(0.0)), short(high))
+                }
+                (carried, ..) => format!("the twin carries {} {unit} of it", shown(carried)),
+            },
         }
     }
 }
@@ -398,6 +401,7 @@ impl PlanAnswer {
             sure.basis,
             self.whose_estimate()
         );
+        text.extend(self.slow());
         if let Some((one, carried)) = self.part_above_twin() {
             text += &format!(
                 "THE TWIN CARRIES LESS OF THIS MIX ({} {}) THAN {} IS PLANNED TO CARRY ALONE ({}): plan {} by itself, and \
@@ -439,6 +443,22 @@ impl PlanAnswer {
             }
         }
         text + &self.measured_otherwise()
+    }
+
+    /// How long a request takes its turn, where that is a second or more: rates have no unit that small.
+    fn slow(&self) -> Option<String> {
+        let throughput = &self.optimal.throughput;
+        let (low, high) = throughput.range_80();
+        // What is counted in bits has a rate of its own to be read by.
+        let turn = |rate: f64| self.unit_payload_bytes.is_none().then(|| 1e-6 / rate);
+        let own = turn(throughput.rate()).filter(|seconds| seconds.is_finite() && *seconds >= 1.0)?;
+        let time = |seconds: f64| short(seconds);
+        Some(format!(
+            "that is one request in {} s (80% interval {} to {} s)\n",
+            time(own),
+            time(turn(high)?),
+            time(turn(low)?)
+        ))
     }
 
     /// Which number makes the mix the user's estimate, and what such numbers decide of it; nothing where it is none.
@@ -523,10 +543,6 @@ impl PlanAnswer {
 
     /// The station of one machine that the loaded twin kept busy for the greatest share of its time.
     pub(super) fn busiest(&self) -> Option<(&String, f64)> {
-        // A run that confirms nothing carried another load.
-        if self.twin.difference.as_ref().is_some_and(|gap| gap.blind_because.is_some()) {
-            return None;
-        }
         let all = self.twin.utilization.iter().map(|(name, share)| (name, *share));
         all.max_by(|a, b| a.1.total_cmp(&b.1))
     }

@@ -2,7 +2,7 @@
 
 use super::declare::{About, Of};
 use offpath_fabric::RoleName;
-use offpath_quantity::{BitRate, Bytes, Time};
+use offpath_quantity::{BitRate, Bytes, Time, whole_within};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -68,14 +68,7 @@ impl OptionKind {
         match self {
             OptionKind::Text | OptionKind::Alternative => Ok(GivenValue::Text(text.to_string())),
             OptionKind::Path => Ok(GivenValue::Path(text.into())),
-            OptionKind::Whole(least, most) => {
-                let within =
-                    if most == u64::MAX { format!("{least} on") } else { format!("{least} to {most}") };
-                let number = text.parse().ok().filter(|number| (least..=most).contains(number));
-                number
-                    .map(GivenValue::Whole)
-                    .ok_or_else(|| format!("it has to be a whole number from {within}"))
-            }
+            OptionKind::Whole(least, most) => whole_within(text, least, most).map(GivenValue::Whole),
             OptionKind::Time => quantity(text).map(GivenValue::Time),
             OptionKind::SomeTime => match quantity(text)? {
                 Time::ZERO => Err("it has to be longer than 0, as in `1 ms`".to_string()),

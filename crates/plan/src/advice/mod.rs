@@ -29,6 +29,7 @@ use crate::check::{self, Gap, Settled, settle};
 use crate::design::{Objective, Runs};
 use crate::planner::{PlanError, Ready, Setting, prepare, shares_run};
 use crate::program::Fold;
+use offpath_twin::Interval;
 use similar::TextDiff;
 use std::collections::BTreeMap;
 
@@ -132,7 +133,8 @@ pub struct Advice {
     /// What that rests on besides, where the remedy itself states numbers that nobody measured of this system.
     pub brings: Option<Brings>,
     /// Under each mechanism that the evidence leaves open, by its overlay, what added-up demands let expect of it as a
-    /// share, where that is another gain than the base mechanism's; none where the design has no plan under it.
+    /// share, where that is another gain than the base mechanism's; none where the design has no plan under it. Of a tail,
+    /// of which they tell nothing, only those under which there is none.
     pub with_variants: Vec<(String, Option<f64>)>,
 }
 
@@ -141,17 +143,29 @@ pub struct Advice {
 pub struct Brings {
     /// Their places in the changed design, as in `parameters.soc-over-host`.
     pub numbers: Vec<String>,
-    /// The gain at the worse end of one of their intervals, as a share, at the shares that are advised and by
-    /// demands that are added up.
-    pub least: f64,
-    /// The same at the better end.
-    pub most: f64,
+    /// The gain at the worse and at the better end of one of their intervals, as a share, at the shares that are advised
+    /// and by demands that are added up; none of a tail, of which these tell nothing.
+    pub ends: Option<(f64, f64)>,
 }
 
 impl Brings {
-    /// Whether the change may lose by what it assumes, by as much as a change has to gain.
+    /// Whether the change may lose by what it assumes, by as much as a change has to gain: also where nothing tells that
+    /// it does not.
     pub fn may_lose(&self) -> bool {
-        self.least < -LEAST_GAIN
+        self.ends.is_none_or(|(least, _)| least < -LEAST_GAIN)
+    }
+
+    /// Why it may, in words.
+    fn loss(&self) -> String {
+        let numbers = self.numbers.join(" and ");
+        match self.ends {
+            Some((least, _)) => {
+                format!("it loses {:.0}% at one end of {numbers}, which nobody measured", -least * 100.0)
+            }
+            None => {
+                format!("nothing tells what a tail gains at the ends of {numbers}, which nobody measured")
+            }
+        }
     }
 }
 
@@ -370,19 +384,24 @@ fn scopes(case: &AdviceCase, ready: &[Ready]) -> Vec<(Scope, Vec<Level>)> {
     each.chain([(Scope::All, vec![Level::Mix])]).collect()
 }
 
-/// The gain that added-up demands let expect, as a share; infinite where they do not tell.
-fn expected(objective: Objective, given: &Added, changed: &Added) -> f64 {
+/// The gain that added-up demands let expect, as a share; none of a tail, which is queueing.
+fn expected(objective: Objective, given: &Added, changed: &Added) -> Option<f64> {
     match objective {
-        Objective::MostThroughput => changed.capacity / given.capacity - 1.0,
+        Objective::MostThroughput => Some(changed.capacity / given.capacity - 1.0),
         Objective::LeastHostCpu { .. } if given.host_cpu_s > 0.0 => {
-            1.0 - changed.host_cpu_s / given.host_cpu_s
+            Some(1.0 - changed.host_cpu_s / given.host_cpu_s)
         }
-        Objective::LeastHostCpu { .. } => 0.0,
-        // A tail is queueing: less of any of the two may shorten it.
-        Objective::LowestP99 { .. } => {
-            (1.0 - changed.latency_s / given.latency_s).max(changed.capacity / given.capacity - 1.0)
-        }
+        Objective::LeastHostCpu { .. } => Some(0.0),
+        Objective::LowestP99 { .. } => None,
     }
+}
+
+/// By what the ways of a change are ranked before any runs: the gain to be expected, and of a tail, which less latency or
+/// more room may shorten, how much of any of the two there is. That is no gain of a tail.
+fn rank(objective: Objective, given: &Added, changed: &Added) -> f64 {
+    expected(objective, given, changed).unwrap_or_else(|| {
+        (1.0 - changed.latency_s / given.latency_s).max(changed.capacity / given.capacity - 1.0)
+    })
 }
 
 /// Chooses among the ways of a change: by added-up demands, then by one run of each that is left.
@@ -412,27 +431,32 @@ fn choose(
             Ok((case, added)) => match broken(&case, base, &added) {
                 Some(reason) => refused = format!("{} {reason}", rung.remedy),
                 None => {
-                    let gain = expected(objective, base, &added);
-                    open.push((gain, Tried { remedy: rung.remedy, case }));
+                    let rank = rank(objective, base, &added);
+                    open.push((rank, Tried { remedy: rung.remedy, case }));
                 }
             },
         }
     }
-    let Some(most) = open.iter().map(|(gain, _)| *gain).max_by(f64::total_cmp) else {
+    let Some(most) = open.iter().map(|(rank, _)| *rank).max_by(f64::total_cmp) else {
         return Ok(Err(refused));
     };
     if depth == Depth::Promising && most < LEAST_GAIN {
-        return Ok(Err(format!("the stations' capacity lets expect {:+.1}%", most * 100.0)));
+        return Ok(Err(match objective {
+            Objective::LowestP99 { .. } => {
+                "neither less latency nor more room lets expect a shorter tail".into()
+            }
+            _ => format!("the stations' capacity lets expect {:+.1}%", most * 100.0),
+        }));
     }
     // No run beats what the stations carry, so nothing can be gained where they carry clearly less.
     if objective == Objective::MostThroughput && most < -0.05 {
         return Ok(Err(format!("the stations would carry {:.1}% less", most * -100.0)));
     }
-    open.retain(|(gain, _)| *gain >= most - 0.03);
+    open.retain(|(rank, _)| *rank >= most - 0.03);
     open.truncate(MOST_RUNGS);
     if depth == Depth::Promising {
         // Added-up demands choose among the ways; the first of those that are as good is the smallest.
-        let best = open.iter().position(|(gain, _)| *gain >= most - 0.005).unwrap_or(0);
+        let best = open.iter().position(|(rank, _)| *rank >= most - 0.005).unwrap_or(0);
         return Ok(Ok(open.swap_remove(best).1));
     }
     if open.len() == 1 || most < LEAST_GAIN {
@@ -532,9 +556,10 @@ fn best(
         let note = reasons.entry(one.rule).or_default();
         match bench.gain(current, &one.tried.case, scope)? {
             Some(gain) if gain.share.low > LEAST_GAIN => gains.push((gain, one)),
-            Some(gain) => {
-                keep(note, format!("{}: {} gains nothing ({})", one.why, one.tried.remedy, interval(&gain)))
-            }
+            Some(gain) => keep(
+                note,
+                format!("{}: {} gains nothing ({})", one.why, one.tried.remedy, interval(&gain.share)),
+            ),
             None => keep(note, format!("{}: {} does not carry the load", one.why, one.tried.remedy)),
         }
     }
@@ -550,7 +575,7 @@ fn best(
                 trial::added(case, &ready, &Scope::All)
             };
             let expected = expected(current.design.objective, &whole(current)?, &whole(&one.tried.case)?);
-            if expected < -0.001 {
+            if let Some(expected) = expected.filter(|expected| *expected < -0.001) {
                 let reason = format!(
                     "{}: {} gains alone and would cost all requests together {:.1}%",
                     one.why,
@@ -571,12 +596,8 @@ fn best(
             }
         };
         if let Some(brings) = brings.as_ref().filter(|brings| depth == Depth::Sure && brings.may_lose()) {
-            let loss = -brings.least * 100.0;
-            let (rule, remedy, numbers) =
-                (RULES[one.rule].name, &one.tried.remedy, brings.numbers.join(" and "));
-            let reason =
-                format!("{remedy}: it loses {loss:.0}% at one end of {numbers}, which nobody measured");
-            keep(left_out, format!("{rule}: {reason}"));
+            let reason = format!("{}: {}", one.tried.remedy, brings.loss());
+            keep(left_out, format!("{}: {reason}", RULES[one.rule].name));
             keep(reasons.entry(one.rule).or_default(), reason);
             continue;
         }
@@ -608,13 +629,15 @@ fn brings(
     let known = |id: &str| given.design.estimates().iter().any(|one| &*one.id == id);
     let added = |case: &AdviceCase| trial::added(case, &prepare(&case.design, bench.setting)?, scope);
     let before = added(given)?;
-    let mut found = Brings { numbers: Vec::new(), least: f64::INFINITY, most: f64::NEG_INFINITY };
+    let mut found = Brings { numbers: Vec::new(), ends: None };
     for one in changed.design.estimates().iter().filter(|one| one.low != one.high && !known(&one.id)) {
         for end in [one.low, one.high].into_iter().flatten() {
             let moved = [(one.id.to_string(), end)].into();
             let case = AdviceCase { design: changed.design.with_estimates(&moved)?, ..changed.clone() };
-            let gain = expected(given.design.objective, &before, &added(&case)?);
-            (found.least, found.most) = (found.least.min(gain), found.most.max(gain));
+            if let Some(gain) = expected(given.design.objective, &before, &added(&case)?) {
+                let (least, most) = found.ends.unwrap_or((gain, gain));
+                found.ends = Some((least.min(gain), most.max(gain)));
+            }
         }
         found.numbers.push(one.id.to_string());
     }
@@ -624,7 +647,7 @@ fn brings(
 /// From which difference on a gain under another mechanism is another gain.
 const ANOTHER: f64 = 0.01;
 
-/// What a change gains under each mechanism that the evidence leaves open, where that is another gain than the base
+/// What a change gains under each mechanism that the evidence leaves open, where that is told and another gain than the base
 /// mechanism's, and none where the design or its change has no plan. Who may choose the mix chooses it again there.
 fn with_variants(
     bench: &TrialBench<'_>,
@@ -632,7 +655,7 @@ fn with_variants(
     changed: &AdviceCase,
     (scope, level): (&Scope, Level),
 ) -> Result<Vec<(String, Option<f64>)>, miette::Report> {
-    let gain = |setting: &Setting| -> Result<f64, miette::Report> {
+    let gain = |setting: &Setting| -> Result<Option<f64>, miette::Report> {
         let added = |case: &AdviceCase| -> Result<Added, miette::Report> {
             let ready = prepare(&case.design, setting)?;
             let folds: Vec<Fold> = ready.iter().map(|one| one.compiled.fold(&one.router)).collect();
@@ -651,28 +674,29 @@ fn with_variants(
         system.variants.iter().filter(|(variant, _)| !bench.setting.overlays.contains(variant))
     {
         let setting = Setting { mechanism: Some(variant.clone()), ..bench.setting.clone() };
-        let there = match gain(&setting) {
-            Ok(there) => Some(there),
-            Err(error) if error.is::<PlanError>() => None,
+        match gain(&setting) {
+            Ok(there) => found.extend(
+                there
+                    .filter(|there| base.is_none_or(|base| (there - base).abs() > ANOTHER))
+                    .map(|there| (variant.clone(), Some(there))),
+            ),
+            Err(error) if error.is::<PlanError>() => found.push((variant.clone(), None)),
             Err(error) => return Err(error),
-        };
-        if there.is_none_or(|there| (there - base).abs() > ANOTHER) {
-            found.push((variant.clone(), there));
         }
     }
     Ok(found)
 }
 
 /// A gain's interval in words.
-pub fn interval(gain: &Gain) -> String {
+pub fn interval(gain: &Interval) -> String {
     let percent = |share: f64| share * 100.0;
     // Rounding must not print a negative zero.
     let shown = |share: f64| if percent(share).abs() < 0.05 { 0.0 } else { percent(share) };
     format!(
         "{:+.1}% on the twin (95% of its runs {:+.1} to {:+.1}%)",
-        shown(gain.share.mean),
-        shown(gain.share.low),
-        shown(gain.share.high)
+        shown(gain.mean),
+        shown(gain.low),
+        shown(gain.high)
     )
 }
 
@@ -717,8 +741,11 @@ mod tests {
         let setting = Setting { overlays, settings, ..Setting::plain(library) };
         let changes = Changes::default();
         let bench = TrialBench::new("design.toml", Path::new("."), &changes, &setting, Seed::new(1));
-        let (case, _) = bench.case(text, None).expect("it is carried");
-        let told = with_variants(&bench, &case, &case, (&Scope::All, Level::Mix)).expect("there is a base");
-        assert_eq!(told, [("one-pool".to_string(), None)]);
+        for goal in ["least-host-cpu", "lowest-p99"] {
+            let (case, _) = bench.case(&text.replace("least-host-cpu", goal), None).expect("it is carried");
+            let told =
+                with_variants(&bench, &case, &case, (&Scope::All, Level::Mix)).expect("there is a base");
+            assert_eq!(told, [("one-pool".to_string(), None)], "{goal}");
+        }
     }
 }

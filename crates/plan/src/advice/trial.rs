@@ -95,6 +95,8 @@ impl Sample {
 pub struct Gain {
     /// The objective's mean as given: requests per second, or seconds.
     pub before: f64,
+    /// Its 95% interval over the runs, which are others than the plan's one.
+    pub before_95: (f64, f64),
     /// And as changed.
     pub after: f64,
     /// The gain as a share, with the 95% interval over the paired seeds: how much more throughput, or
@@ -110,7 +112,10 @@ impl Gain {
         let mean = |samples: &[Sample]| {
             samples.iter().map(|sample| sample.value(objective)).sum::<f64>() / samples.len() as f64
         };
-        Some(Gain { before: mean(before), after: mean(after), share: batch_means(&shares?)? })
+        let each: Vec<f64> = before.iter().map(|sample| sample.value(objective)).collect();
+        let Interval { mean: given, low, high } = batch_means(&each)?;
+        let after = mean(after);
+        Some(Gain { before: given, before_95: (low, high), after, share: batch_means(&shares?)? })
     }
 }
 

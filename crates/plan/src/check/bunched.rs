@@ -41,7 +41,7 @@ pub(super) fn look(
         let load_per_s = share * gap.planned_per_s;
         let open = runs.mix(shares, sizes, Some(load_per_s), Counted::requests(counted))?;
         let arrived = open.arrived_per_s.unwrap_or(load_per_s);
-        let is_told = too_many(load_per_s * sizes.1, &open).is_none();
+        let is_told = too_many(load_per_s * sizes.1, open.mean_in_flight).is_none();
         if is_told && (open.throughput.mean / arrived - 1.0).abs() <= gap.allowed {
             at_random = Some(AtRandom { load_per_s, mean_in_flight: open.mean_in_flight });
             break;

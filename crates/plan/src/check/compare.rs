@@ -18,16 +18,14 @@ use offpath_twin::Interval;
 pub struct Gap {
     /// What the plan says, in requests per second.
     pub planned_per_s: f64,
-    /// What the twin carried.
-    pub carried_per_s: f64,
-    /// The 95% interval of that.
-    pub carried_95_per_s: (f64, f64),
+    /// What the twin carried, in requests per second; none where that says nothing of the plan.
+    pub carried_per_s: Option<Interval>,
     /// The greatest difference that is let pass, as a share.
     pub allowed: f64,
-    /// The station that was busiest, on the machine where it was.
+    /// The station that was busiest, on the machine where it was; none where that says nothing of the plan.
     pub fullest: Option<Fullest>,
     /// Why a window as long as can be run does not tell, where it does not: then what the twin carried says
-    /// nothing of the plan, whether the two agree or not.
+    /// nothing of the plan, whether the two agree or not, and no figure of it is given.
     pub blind: Option<String>,
     /// Why closed loops carry less than planned though they fill no station, as more runs of the mix show it; nothing
     /// where a station is full, or requests come at random.
@@ -65,8 +63,15 @@ pub struct AtRandom {
 impl Gap {
     /// Whether the twin's mean lies as near as is let pass, and scatters too far to tell.
     pub fn is_unclear(&self) -> bool {
-        (self.carried_per_s / self.planned_per_s - 1.0).abs() <= self.allowed
-            || is_by_chance(self.planned_per_s, self.carried_per_s, self.carried_95_per_s)
+        self.carried_per_s.is_some_and(|carried| {
+            (carried.mean / self.planned_per_s - 1.0).abs() <= self.allowed
+                || is_by_chance(self.planned_per_s, &carried)
+        })
+    }
+
+    /// How much more or less than planned the twin carried, as a share; none where that is no figure.
+    pub fn share(&self) -> Option<f64> {
+        Some(self.carried_per_s?.result()? / self.planned_per_s - 1.0)
     }
 }
 
@@ -98,8 +103,8 @@ const CHANCE: f64 = 3.0;
 const TO_AN_END: f64 = 1.96;
 
 /// Whether a run that carried so much, with its 95% interval, may be of what was planned.
-fn is_by_chance(planned_per_s: f64, mean: f64, (low, high): (f64, f64)) -> bool {
-    (mean - planned_per_s).abs() <= CHANCE / TO_AN_END * (high - low) / 2.0
+fn is_by_chance(planned_per_s: f64, carried: &Interval) -> bool {
+    (carried.mean - planned_per_s).abs() <= CHANCE / TO_AN_END * (carried.high - carried.low) / 2.0
 }
 
 /// What the loaded twin says of a plan.
@@ -112,12 +117,14 @@ pub(super) enum Compared {
     Differs(Gap),
 }
 
-/// How many requests an open loop takes in flight, by `unloaded` or by what was seen, and how many the twin
-/// runs, where these are too few: then requests wait for one that ends and for no station.
-pub(super) fn too_many(unloaded: f64, loaded: &Loaded) -> Option<(f64, u32)> {
+/// How many requests an open loop takes in flight, and how many the twin runs, where these are too few: then requests wait
+/// for one that ends and for no station. By `seen`, what a run had in flight in the mean, where `unloaded` alone is not too
+/// many: else that run was held back, and what gathered before it grows with its window.
+pub(super) fn too_many(unloaded: f64, seen: f64) -> Option<(f64, u32)> {
     // Arrivals at random bunch, and a quarter more is room for that.
-    let needed = unloaded.max(loaded.mean_in_flight) * 1.25;
-    (needed > f64::from(OPEN_LOOP_TASKS)).then_some((needed, OPEN_LOOP_TASKS))
+    let needed = [unloaded, seen].map(|in_flight| in_flight * 1.25);
+    let most = f64::from(OPEN_LOOP_TASKS);
+    needed.into_iter().find(|needed| *needed > most).map(|needed| (needed, OPEN_LOOP_TASKS))
 }
 
 /// How many requests a mix has in flight when its stations are busy, and how many the twin runs, where these are
@@ -139,7 +146,7 @@ pub(super) fn blind(
     let most = moves.most_in_flight();
     let crowded = match load {
         None => self::crowded((rate, latency_s), most),
-        Some(load) => too_many(load * latency_s, loaded),
+        Some(load) => too_many(load * latency_s, loaded.mean_in_flight),
     };
     if let Some((needed, most)) = crowded {
         let of = if moves.are_many() && load.is_none() { moves.of_each_request() } else { String::new() };
@@ -176,23 +183,15 @@ pub(crate) fn differs(
     let planned_per_s = design.objective.load().unwrap_or(settled.rate);
     let allowed = settled.allowed();
     let fullest = fullest(router, &settled.loaded);
-    let carried_95_per_s = (carried.low, carried.high);
-    let gap = Gap {
-        planned_per_s,
-        carried_per_s: carried.mean,
-        carried_95_per_s,
-        allowed,
-        fullest,
-        blind: None,
-        bunched: None,
-    };
+    let gap =
+        Gap { planned_per_s, carried_per_s: Some(carried), allowed, fullest, blind: None, bunched: None };
     // Arrivals at random are more or fewer in a window than their rate says, by the root of their number.
     let by_chance = match design.objective.load() {
         Some(load) if carried.mean > load => f64::INFINITY,
         Some(_) => CHANCE / arrived.sqrt(),
         None => 0.0,
     };
-    let scatters = is_by_chance(planned_per_s, carried.mean, carried_95_per_s);
+    let scatters = is_by_chance(planned_per_s, &carried);
     ((carried.mean / planned_per_s - 1.0).abs() > allowed + by_chance && !scatters).then_some(gap)
 }
 
@@ -230,12 +229,12 @@ pub(super) fn compared(
         Some(arrived) => told(arrived, 0.0, &loaded.throughput),
         None => told(planned_per_s, allowed, &loaded.throughput),
     };
-    let (fullest, carried_95_per_s) = (fullest(router, loaded), (low, high));
-    let gap =
-        Gap { planned_per_s, carried_per_s: mean, carried_95_per_s, allowed, fullest, blind, bunched: None };
-    if gap.blind.is_some() {
-        return Compared::Differs(gap);
+    if blind.is_some() {
+        let (carried_per_s, fullest, bunched) = (None, None, None);
+        return Compared::Differs(Gap { planned_per_s, carried_per_s, allowed, fullest, blind, bunched });
     }
+    let (carried_per_s, fullest) = (Some(loaded.throughput), fullest(router, loaded));
+    let gap = Gap { planned_per_s, carried_per_s, allowed, fullest, blind, bunched: None };
     match told {
         Comparison::Agrees => Compared::Agrees,
         Comparison::Unclear => {
@@ -260,7 +259,7 @@ fn told(planned_per_s: f64, allowed: f64, carried: &Interval) -> Comparison {
     match is_near {
         // A mean that scatters by more than may differ is near by chance.
         true if high - low <= 2.0 * allowed * planned_per_s => Comparison::Agrees,
-        false if !is_by_chance(planned_per_s, mean, (low, high)) => Comparison::Differs,
+        false if !is_by_chance(planned_per_s, carried) => Comparison::Differs,
         _ => Comparison::Unclear,
     }
 }
@@ -281,13 +280,22 @@ pub fn fullest(router: &Router, loaded: &Loaded) -> Option<Fullest> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Comparison, crowded, told};
+    use super::{Comparison, crowded, told, too_many};
     use offpath_twin::Interval;
 
     #[test]
     fn a_mix_that_needs_just_what_the_twin_runs_is_shown() {
         assert_eq!(crowded((16.0, 2.0), 32), None);
         assert_eq!(crowded((16.5, 2.0), 32), Some((33.0, 32)));
+    }
+
+    /// At a load of 1.9 and of 2.1 M/s and 1 ms each. What a run had in flight that was held at 2,048 says how long it was.
+    #[test]
+    fn an_open_loop_takes_in_flight_what_it_takes_unloaded() {
+        assert_eq!(too_many(1_900.0, 1_907.0), Some((2_375.0, 2048)));
+        assert_eq!(too_many(2_100.0, 3_129.0), Some((2_625.0, 2048)));
+        assert_eq!(too_many(1_600.0, 1_700.0), Some((2_125.0, 2048)));
+        assert_eq!(too_many(1_600.0, 1_610.0), None);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A plan over load: latency at parts of what it carries, and few clients.
 
-use super::compare::too_many;
+use super::compare::blind;
 use super::run::{COUNTED, own, run_mix};
 use crate::design::Design;
 use crate::observe::{Loaded, ObserveError, RequestArrivals, load};
@@ -19,8 +19,8 @@ pub struct LoadPoint {
 }
 
 /// Latency over offered load: the best mix at shares of what its stations carry, and at the load that was asked for,
-/// as far as the twin has as many requests in flight as that takes. Beyond, they would wait for one that ends and for
-/// no station.
+/// as far as the twin tells: beyond as many requests as it has in flight they would wait for one that ends and for no
+/// station, and of a case that is too rare for its window it shows nothing.
 pub fn curve(
     design: &Design,
     ready: &[Ready],
@@ -40,8 +40,9 @@ pub fn curve(
         .map(|offered| {
             let sizes = (most, plan.optimal.latency_s);
             let loaded = run_mix(ready, &plan.optimal.shares, sizes, Some(offered), COUNTED, seed)?;
-            let is_held = too_many(offered * plan.optimal.latency_s, &loaded).is_none();
-            Ok(is_held.then_some(LoadPoint { offered_per_s: offered, loaded }))
+            let sizes = (offered, plan.optimal.latency_s);
+            let is_told = blind(ready, &plan.optimal.shares, &loaded, sizes, Some(offered)).is_none();
+            Ok(is_told.then_some(LoadPoint { offered_per_s: offered, loaded }))
         })
         .filter_map(Result::transpose)
         .collect()

@@ -22,8 +22,8 @@ use crate::solve::{self, Part, evaluate, is_slot, slots_bind};
 use compare::{Compared, allowed, blind, compared, own_router};
 use offpath_capacity::Solution;
 use offpath_route::StationKind;
-use offpath_twin::Seed;
-use run::{COUNTED, MixRuns, is_near, most_longer};
+use offpath_twin::{Interval, Seed};
+use run::{COUNTED, LONGER, MixRuns, is_near, most_longer};
 use std::collections::BTreeMap;
 use tail::lowest_tail;
 
@@ -64,6 +64,18 @@ impl Settled {
     /// Whether solving once more would change the holds by less than [`SETTLED`].
     pub fn has_settled(&self) -> bool {
         self.moved < SETTLED
+    }
+
+    /// What the twin carried, where that says anything of the plan.
+    pub fn carried(&self) -> Option<Interval> {
+        let is_blind = self.gap.as_ref().is_some_and(|gap| gap.blind.is_some());
+        (!is_blind).then_some(self.loaded.throughput)
+    }
+
+    /// The loaded twin, where its figures are some: not where it says nothing of the plan, nor where what it carried is known
+    /// by no more than its interval.
+    pub fn told(&self) -> Option<&Loaded> {
+        self.loaded.told().filter(|_| self.carried().is_some())
     }
 
     /// By how much the twin may carry less or more, as a share of the rate.
@@ -222,7 +234,7 @@ fn told_by_longer(
     let sizes = (load.unwrap_or(held.sizes.0), held.sizes.1);
     let most = most_longer(ready, &held.shares, sizes, counted);
     for more in LONGER.into_iter().filter(|more| *more <= most) {
-        if !matches!(compared, Compared::Unclear(_)) {
+        if !matches!(compared, Compared::Unclear(_)) || runs.is_spent() {
             break;
         }
         let counted = Counted { longer: more, ..Counted::requests(counted) };
@@ -277,12 +289,16 @@ fn each_held_alone(
         let (shares, runs) = ([(ready[open[at]].alternative.name.clone(), 1.0)], MixRuns::of(ready, seed));
         let chosen = Chosen::Held(&shares);
         let held = hold(design, &runs, idle, chosen, (None, Counted::requests(counted)))?;
-        Ok(told_by_longer(design, &runs, &EachAlone::new(), idle, (held, Some(chosen)), counted)?.0)
+        let held = told_by_longer(design, &runs, &EachAlone::new(), idle, (held, Some(chosen)), counted)?.0;
+        Ok::<_, miette::Report>((held, runs))
     });
-    open.into_iter()
-        .zip(held)
-        .map(|(index, held): (_, Result<Held, miette::Report>)| Ok((index, held?)))
-        .collect()
+    let mut each = EachAlone::new();
+    for (index, held) in open.into_iter().zip(held) {
+        let (held, run) = held?;
+        runs.remember(run);
+        each.insert(index, held);
+    }
+    Ok(each)
 }
 
 /// What a request of each alternative demands, its slots held as long as in the mix that is best by adding up. Nothing
@@ -398,7 +414,7 @@ fn hold_from(
             false => holds_seen(ready, &folds, &shares, rate, &loaded),
         };
         let held = Held { folds, shares, solution, first_rate, rounds, moved, loaded, sizes, load };
-        if moved < SETTLED || rounds == MOST_ROUNDS {
+        if moved < SETTLED || rounds == MOST_ROUNDS || runs.is_spent() {
             return Ok(held);
         }
         folds = held.folds.clone();
@@ -493,16 +509,12 @@ pub fn plan_and_check(
     seed: Seed,
 ) -> Result<CheckedPlan, miette::Report> {
     // A figure that is not shown extends no interval.
-    let shown = settled.gap.as_ref().is_none_or(|gap| gap.blind.is_none());
-    let carried = settled.loaded.throughput.result().filter(|_| shown);
+    let carried = settled.told().map(|loaded| loaded.throughput.mean);
     let doubt = Doubt { shares: &settled.shares, carried, above: settled.slots_bind };
     let doubt = (settled.gap.is_some() || !settled.has_settled()).then_some(&doubt);
     let plan = plan_doubted(design, ready, &settled.folds, Some(&settled.shares), open, doubt, seed)?;
     Ok(CheckedPlan { plan, settled })
 }
-
-/// How much longer a window is made that cannot tell a difference from scatter, one after the other.
-const LONGER: [f64; 2] = [4.0, 16.0];
 
 /// By which factor the loaded twin held slots longer than `folds` say, by the names of the slot stations, and the
 /// largest change. A slot of the whole pool and one of the endpoint are taken at one moment, so each station has what

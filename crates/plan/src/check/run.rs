@@ -8,7 +8,7 @@ use crate::program::{Extremes, bursts};
 use offpath_quantity::Time;
 use offpath_route::{PathOperation, RouteError, Router, StationId, StationKind};
 use offpath_twin::{Arrivals, Interval, Load, LoadError, Seed};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 /// What of a loaded run is counted.
@@ -145,9 +145,14 @@ impl Moves {
         (times / (self.mean / MOVES).max(1.0)).max(fewest)
     }
 
+    /// How many usual requests one costs the twin: a large payload is an event a burst, and many steps are events for each.
+    fn usual(&self) -> f64 {
+        self.payload.max(self.mean / MOVES)
+    }
+
     /// Most requests that a window is made to hold for what is rare or long.
     pub(super) fn most_counted(&self) -> f64 {
-        COUNTED.requests * MOST_LONGER / self.payload.max(self.mean / MOVES)
+        COUNTED.requests * MOST_LONGER / self.usual()
     }
 
     /// Whether a closed loop gets fewer requests for how many they are.
@@ -215,14 +220,20 @@ pub(super) fn most_longer(ready: &[Ready], named: &[(String, f64)], sizes: (f64,
 /// Requests that a window has to hold for a mix's rare cases and long requests, and as many as are counted usually.
 fn asked(ready: &[Ready], named: &[(String, f64)], (rate, _): (f64, f64), counted: f64) -> f64 {
     let all = Moves::of(ready, named);
-    // A large payload costs the twin an event a burst, and a request of many steps events for each, so fewer are
-    // counted; their throughput varies less.
+    // Of requests that cost more fewer are counted; their throughput varies less.
     let (fewest, widest) = (all.fewest(), all.most_counted());
-    let counted = (counted / all.payload.max(all.mean / MOVES)).max(fewest);
+    let counted = (counted / all.usual()).max(fewest);
     let Extremes { rarest, longest_s, .. } = extremes(ready, named);
     let told = (TIMES / rarest).max(all.by_itself(TIMES, FEWEST_TIMES) * longest_s * rate);
     counted.max(told.min(widest))
 }
+
+/// How many times as long windows are made that cannot tell a difference from scatter, one after the other.
+pub(super) const LONGER: [f64; 2] = [4.0, 16.0];
+
+/// Usual requests that one settling runs before it is given as it is, settled or told or not: as many as two solutions count
+/// in a usual window and in each longer one. Else six rounds of each would be run, of rare and long requests for minutes.
+const MOST_RUN: f64 = 2.0 * COUNTED.requests * (1.0 + LONGER[0] + LONGER[1]);
 
 /// The loaded twin of one design's alternatives. What was run is remembered: a mix whose holds of slots move often
 /// solves to the same one, and one alternative is run by itself and as the mix that it is.
@@ -230,6 +241,8 @@ pub(super) struct MixRuns<'r> {
     pub(super) ready: &'r [Ready],
     pub(super) seed: Seed,
     seen: RefCell<Vec<(MixRun, Loaded)>>,
+    /// How many usual requests were run, before windows and within.
+    run: Cell<f64>,
 }
 
 /// What a run is of.
@@ -238,7 +251,9 @@ struct MixRun {
     shares: Vec<(String, f64)>,
     sizes: (f64, f64),
     load: Option<f64>,
-    counted: Counted,
+    /// Requests of its window: what is rare or long may ask for as many whatever is counted usually.
+    counted: f64,
+    phase: f64,
 }
 
 impl MixRun {
@@ -252,13 +267,24 @@ impl MixRun {
             && near(self.sizes.0, other.sizes.0)
             && near(self.sizes.1, other.sizes.1)
             && self.load == other.load
-            && self.counted == other.counted
+            && near(self.counted, other.counted)
+            && self.phase == other.phase
     }
 }
 
 impl<'r> MixRuns<'r> {
     pub(super) fn of(ready: &'r [Ready], seed: Seed) -> MixRuns<'r> {
-        MixRuns { ready, seed, seen: RefCell::default() }
+        MixRuns { ready, seed, seen: RefCell::default(), run: Cell::default() }
+    }
+
+    /// Whether no more is run to settle a mix, or to tell a difference from scatter.
+    pub(super) fn is_spent(&self) -> bool {
+        self.run.get() >= MOST_RUN
+    }
+
+    /// Takes over what others ran of the same, which they ran beside these.
+    pub(super) fn remember(&self, others: MixRuns<'_>) {
+        self.seen.borrow_mut().extend(others.seen.into_inner());
     }
 
     /// [`run_mix`], once.
@@ -269,11 +295,15 @@ impl<'r> MixRuns<'r> {
         load: Option<f64>,
         counted: Counted,
     ) -> Result<Loaded, ObserveError> {
-        let run = MixRun { shares: shares.to_vec(), sizes, load, counted };
+        let rate = load.unwrap_or(sizes.0);
+        let window = asked(self.ready, shares, (rate, sizes.1), counted.requests) * counted.longer;
+        let run = MixRun { shares: shares.to_vec(), sizes, load, counted: window, phase: counted.phase };
         if let Some((_, loaded)) = self.seen.borrow().iter().find(|(other, _)| other.is(&run)) {
             return Ok(loaded.clone());
         }
         let loaded = run_mix(self.ready, shares, sizes, load, counted, self.seed)?;
+        let requests = rate * (loaded.warm_up.as_seconds() + loaded.window.as_seconds());
+        self.run.set(self.run.get() + requests * Moves::of(self.ready, shares).usual());
         self.seen.borrow_mut().push((run, loaded.clone()));
         Ok(loaded)
     }
@@ -447,6 +477,25 @@ mod tests {
         assert_eq!(seen(Verb::Write, "soc-host", 16384, None), None);
         assert_eq!(seen(Verb::Write, "host-client", 4096, Some("sun")), None);
         assert_eq!(seen(Verb::CompareAndSwap, "client-soc", 8, None), Some(true), "slots are held longer");
+    }
+
+    /// What a rare case asks for is run once, however many requests are counted usually; and a mix that has been run for long
+    /// is given as it is.
+    #[test]
+    fn what_is_rare_is_run_once_and_settled_for_so_long() {
+        let runs_of = |steps: &str| {
+            let (_, ready) = of_steps(steps).expect("it is in order");
+            let (runs, shares) = (MixRuns::of(&ready, Seed::new(1)), [("a".to_string(), 1.0)]);
+            for counted in [2_000.0, 4_000.0] {
+                let counted = Counted::requests(counted);
+                runs.mix(&shares, (20e6, 3e-6), None, counted).expect("the twin runs it");
+            }
+            assert!(runs.run.get() > 6_000.0 && !runs.is_spent(), "{}", runs.run.get());
+            runs.seen.borrow().len()
+        };
+        let rare = r#"{ read = "client-host", bytes = "64 B" },
+                      { probability = 0.001, then = [{ wait = "1 us" }], otherwise = [] }"#;
+        assert_eq!([runs_of(rare), runs_of(r#"{ read = "client-host", bytes = "64 B" }"#)], [1, 2]);
     }
 
     /// However few requests fit a window, one that does not tell is made longer by as much as it says.

@@ -432,10 +432,13 @@ impl Resolver<'_> {
             if let Some(text) = changes.parameters.get(name) {
                 let wanted = noun(dimension);
                 let example = dimension.example();
+                let twice = Quantity::parse(example, dimension).ok();
+                let twice = twice.and_then(|one| Quantity::from_base(2.0 * one.base(), dimension));
+                let twice = twice.map_or_else(|| example.to_string(), |twice| twice.to_string());
                 let given = Written::text(text, Some(dimension)).map_err(|(message, _)| {
                     miette::miette!(
                         help = format!(
-                            "as in `{name}={example}`, or an interval as in `{name}={example} to {example}`"
+                            "as in `{name}={example}`, or an interval as in `{name}={example} to {twice}`"
                         ),
                         "parameter `{name}` is {wanted}: {message}"
                     )
