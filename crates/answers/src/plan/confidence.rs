@@ -147,6 +147,7 @@ impl PlanAnswer {
         if let Some(said) = self.system.widened_by_others() {
             text += &format!("intervals: {said}\n");
         }
+        text.extend(self.system.latency_untold().map(|said| format!("latencies: {said}\n")));
         let planned = self.influences.iter().filter(|one| one.planned_again);
         let at = |worth: Option<f64>| {
             let none = match self.goal {
