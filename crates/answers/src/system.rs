@@ -17,6 +17,9 @@ pub struct SystemAnswer {
     pub mode: String,
     /// Overlays and settings in force, in order, as they were written.
     pub overlays: Vec<String>,
+    /// Whether the card was learnt from its own logs, and none of these told what predictions of latencies are wrong by.
+    #[serde(default)]
+    pub untold_latency: bool,
     /// Whether published rows are fitted to the card.
     #[serde(skip)]
     pub(crate) is_fitted: bool,
@@ -30,6 +33,7 @@ impl SystemAnswer {
             testbed: system.testbed.clone(),
             mode: system.mode.clone(),
             overlays: system.overlays.clone(),
+            untold_latency: system.is_latency_untold,
             is_fitted: Lesson::of(&[], [system]) == Lesson::OfFittedCards,
         }
     }
@@ -47,6 +51,17 @@ impl SystemAnswer {
             format!(
                 "nothing is fitted to published rows about {}: what rests more on guesses than on what was measured is widened by \
                  what predictions for other such cards ({guessed}) were wrong by, all else by those for {fitted}",
+                self.device
+            )
+        })
+    }
+
+    /// That no log tells the latencies of this card, where none does.
+    pub(crate) fn latency_untold(&self) -> Option<String> {
+        self.untold_latency.then(|| {
+            format!(
+                "no log of latencies is behind {}, or too few to say what predictions of them are wrong by: take no latency from it, and no \
+                 rate of few requests in flight; `offpath calibrate` with logs of `ib_read_lat`, `ib_write_lat` and `ib_send_lat` tells",
                 self.device
             )
         })

@@ -101,7 +101,7 @@ pub struct ToolAnswer {
     pub in_gbits: bool,
     /// That the ends of the path have ports of different rates, of which the slower one bounds both; null where they have not.
     pub unlike_ends: Option<String>,
-    /// What such runs do, as `write` or `read both ways`, where predictions for this card were held to logs of other traffic alone; null
+    /// What such runs do, as `write` or `read both ways`, where predictions for this card were held to logs of other traffic alone, or of bandwidths alone where these are latencies; null
     /// elsewhere. No row is better known than weakly then.
     pub untold_traffic: Option<String>,
     /// How many of 256 joint draws are a system that carries the runs: the intervals are of these alone.
@@ -609,7 +609,9 @@ impl ToolAnswer {
             let others = if count > 0 { "The other rows: " } else { "Intervals: " };
             text += &format!("{others}{said}.\n");
         }
-        if let Some(traffic) = &self.untold_traffic {
+        if let Some(said) = self.system.latency_untold().filter(|_| self.span.is_some()) {
+            text += &format!("Latencies: {said}.\n");
+        } else if let Some(traffic) = &self.untold_traffic {
             text += &format!(
                 "No log of {traffic} is behind this card: what predictions of it are wrong by is not known from the card's own logs. \
                  `offpath calibrate` with a log of {} tells.\n",

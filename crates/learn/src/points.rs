@@ -47,7 +47,7 @@ pub(crate) fn is_software(device: &str) -> bool {
 }
 
 /// By how much one run may differ between two devices and both be of one kind of card.
-const ALIKE: f64 = 1.25;
+pub(crate) const ALIKE: f64 = 1.25;
 
 /// What the logs of points say that makes figures of them no measurement of one card, and what they state differently from one another.
 pub(crate) fn log_doubts(points: &[&MeasuredPoint]) -> Vec<LogDoubt> {

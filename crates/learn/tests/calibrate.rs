@@ -161,17 +161,20 @@ fn a_plateau_that_another_ceiling_explains_is_not_told() {
             "{settings:?}: {:?}",
             found.numbers
         );
-        // Each of the others that explain it alone or with another is named, and a run that tells it from the first.
+        // Each of the others that explain it alone or with another is named, and a run that tells it from the first, or the machine.
         let ways = fitted.filter_map(|one| match &one.doubt {
-            Some(LearntDoubt::Replaceable { by, run }) => Some((one.name.as_str(), by, run)),
+            Some(LearntDoubt::Replaceable { by, run, machine_tells }) => {
+                Some((one.name.as_str(), by, run.is_some() || *machine_tells))
+            }
             _ => None,
         });
-        for (name, by, run) in ways {
+        for (name, by, is_told_by_any) in ways {
             let named: Vec<&str> = by.iter().flatten().map(String::as_str).collect();
             let others = ceilings.iter().filter(|other| **other != name);
             assert!(
-                others.clone().any(|other| named.contains(other)) && run.is_some(),
-                "{name}: {by:?} {run:?}"
+                others.clone().any(|other| named.contains(other)) && is_told_by_any,
+                "{name}: {by:?} {:?}",
+                found.numbers
             );
         }
         let points = measured(&hidden, &runs(&programs, &[1, 8]), 7);
@@ -414,6 +417,72 @@ fn numbers_of_doubted_logs_are_not_measured() {
     other.iter_mut().for_each(|point| point.measured /= 4.0);
     let doubts = learn_both(&points, &other);
     assert!(doubts.len() == 1 && doubts[0].said.contains("differ 4.0 times"), "{doubts:?}");
+}
+
+/// Runs that contradict each other doubt the fit as much where they stand behind each other in one file as where each has its own; those
+/// that differ as runs do doubt nothing.
+#[test]
+fn repetitions_in_one_file_doubt_the_fit_as_those_in_two_do() {
+    let base = system(&[]);
+    let fit = ["client.host_verbs.post_time"];
+    let mut first = measured(&base, &runs(&["ib_write_bw"], &[8]), 3);
+    first.retain(|point| point.run.payload() <= Bytes::new(2048));
+    let again = |share: f64, file: &str| -> Vec<MeasuredPoint> {
+        let one = |point: &MeasuredPoint| MeasuredPoint {
+            file: file.to_string(),
+            line: 100 + point.line,
+            measured: share * point.measured,
+            ..point.clone()
+        };
+        first.iter().map(one).collect()
+    };
+    let own = first[0].file.clone();
+    for share in [0.3, 0.5] {
+        let with = |file: &str| {
+            learn(&[&first[..], &again(share, file)].concat(), &base, &fit).expect("it can be learnt")
+        };
+        let (one, two) = (with(&own), with("second.log"));
+        assert_eq!(one.numbers, two.numbers);
+        assert_eq!(one.learnt_errors, two.learnt_errors);
+        let number = &one.numbers[0];
+        assert_eq!((number.is_told, one.log_doubts.len()), (false, 1), "{number:?}");
+        // Both runs' numbers are within.
+        let truth = of(&base, fit[0]);
+        assert!(number.low.base() < truth && truth / share < number.high.base(), "{share}: {number:?}");
+    }
+    let alike = learn(&[&first[..], &again(1.02, &own)].concat(), &base, &fit).expect("it can be learnt");
+    assert_eq!(alike.log_doubts, []);
+}
+
+/// Of a port and a PCIe link that hold back the same runs alike none is named that would tell them, since none differs by more than what
+/// the points scatter by, and the machine is named, which says of itself which of them it is. The one that is not fitted is what its data
+/// sheet says, and both of what it may be are within.
+#[test]
+fn no_run_is_named_that_does_not_tell_a_port_from_a_link() {
+    let base = system(&[]);
+    let hidden = system(&[
+        "host_verbs.post_time=240ns",
+        "client.host_verbs.post_time=240ns",
+        "nic.queue_pair_rate=150Gbit/s",
+        "client.nic.queue_pair_rate=150Gbit/s",
+        "nic.port_rate=200Gbit/s",
+        "client.nic.port_rate=200Gbit/s",
+    ]);
+    let points = measured(&hidden, &runs(&["ib_read_bw", "ib_read_lat", "ib_write_lat"], &[1, 8]), 1);
+    let found = learn(&points, &base, &[]).expect("it can be learnt");
+    let ceilings = ["client.pcie0.rate", "client.nic.port_rate"];
+    let fitted = found.numbers.iter().find(|one| ceilings.contains(&one.name.as_str()));
+    let fitted = fitted.unwrap_or_else(|| panic!("{:?}", found.numbers));
+    let Some(LearntDoubt::Replaceable { by, run, machine_tells }) = &fitted.doubt else {
+        panic!("{fitted:?}")
+    };
+    let other = ceilings.into_iter().find(|name| *name != fitted.name).expect("there are two");
+    assert_eq!((&by[0][..], run, *machine_tells), (&[other.to_string()][..], &None, true), "{fitted:?}");
+    let kept = found.kept.iter().find(|one| one.name == other).expect("it is named");
+    assert_eq!((&kept.run, kept.machine_tells, kept.taken), (&None, true, kept.value), "{kept:?}");
+    ceilings.iter().for_each(|name| assert_holds(&found, &hidden, name));
+    let (low, high) = kept.replacing.expect("it may hold");
+    assert!((low.base()..=high.base()).contains(&of(&base, other)), "{kept:?}");
 }
 
 /// What the runs do not feel stays, and is said with a run that feels it.

@@ -344,6 +344,85 @@ fn own_and_every(counts: &BTreeMap<(bool, String), (u32, u32)>) -> [(u32, u32); 
     })
 }
 
+/// A card that is learnt from what its machine says of itself keeps that: a link that binds, and that the logs hold where it is, counts as
+/// measured here, so that a prediction by it is no wider than from the stock card, and the machine's other facts stay what they are.
+#[test]
+fn what_the_machine_says_and_the_logs_hold_is_known_here() {
+    let folder = folder("described");
+    let path = |name: &str| folder.join(name).display().to_string();
+    let machine = Path::new(env!("CARGO_MANIFEST_DIR")).join("../logs/tests/data/machines/narrow");
+    let from =
+        ["lspci.txt", "ibv_devinfo.txt", "lscpu.txt"].map(|file| machine.join(file).display().to_string());
+    let own = path("own.toml");
+    let described = ["new", "device", "own", "--base", "connectx6", "--from", &from.join(","), "--out", &own];
+    assert_eq!(offpath(&described).code, 0);
+    // The twin of the machine, whose thread posts otherwise than the base says.
+    let hidden = ["--set", "host_verbs.post_time=310ns", "--set", "client.host_verbs.post_time=310ns"];
+    let truth = |pairs: &str| -> Vec<(f64, f64)> {
+        let request =
+            ["path", &own, "--as", "ib_read_bw", "--iters", "1000", "--qps", pairs, "--mtu", "4KiB"];
+        let found = json(&[&request[..], &hidden].concat());
+        let of = |row: &serde_json::Value| {
+            let of = |key: &str| row[key].as_f64().expect("a number");
+            (of("payload_bytes"), of("operations_per_s_mean"))
+        };
+        found["rows"].as_array().expect("a list").iter().map(of).collect()
+    };
+    let mut draws = Seed::new(5).child("rows").generator();
+    let mut logs = Vec::new();
+    for pairs in ["8", "4"] {
+        let rows = truth(pairs).into_iter().filter(|(bytes, _)| *bytes <= f64::from(1 << 20));
+        let rows = rows.map(|(bytes, rate)| (bytes, rate * (1.0 + 0.01 * (unit(&mut draws) - 0.5))));
+        fs::write(path(&format!("{pairs}.log")), log_of(pairs.parse().expect("a count"), rows))
+            .expect("written");
+        logs.push(path(&format!("{pairs}.log")));
+    }
+    let learn =
+        |base: &str, card: &str| learnt(&["calibrate", &logs[0], &logs[1], "--base", base, "-o", card]);
+    let (mine, stock) = (path("mine.toml"), path("stock.toml"));
+    let found = learn(&own, &mine);
+    assert_scored_as_written(&found, &mine);
+    assert_eq!(found["facts_stay"], true);
+    let kept = found["kept"].as_array().expect("a list");
+    let link =
+        kept.iter().find(|one| one["name"] == "client.pcie0.rate").unwrap_or_else(|| panic!("{found:#}"));
+    assert_eq!((&link["reason"], &link["machine_tells"]), (&"confirmed".into(), &false.into()), "{link}");
+    let number = |card: &str, name: &str| -> serde_json::Value {
+        let (base, card) = (json(&["device", "show", &own]), json(&["device", "show", card]));
+        let of = |shown: &serde_json::Value| {
+            let mut numbers = shown["numbers"].as_array().expect("a list").iter();
+            numbers.find(|one| one["name"] == name).unwrap_or_else(|| panic!("no {name}")).clone()
+        };
+        let (base, own) = (of(&base), of(&card));
+        assert_eq!(
+            (&own["text"], &own["low"], &own["high"]),
+            (&base["text"], &base["low"], &base["high"]),
+            "{own}"
+        );
+        own
+    };
+    let link = number(&mine, "client.pcie0.rate");
+    assert_eq!(link["provenance"], "measured-here", "{link}");
+    let source = link["source"].as_str().expect("a text");
+    assert!(source.contains("lspci.txt:") && source.contains("the logs hold it"), "{source}");
+    for (name, provenance) in
+        [("nic.port_rate", "measured"), ("nic.outstanding_reads", "datasheet"), ("host.pcie_mtu", "measured")]
+    {
+        assert_eq!(number(&mine, name)["provenance"], provenance, "{name}");
+    }
+    let found = learn("connectx6", &stock);
+    assert_eq!(found["facts_stay"], false);
+    let reach = |card: &str| {
+        let said = json(&["path", card, "--as", "ib_read_bw", "-q", "8", "-s", "1048576", "--outs", "16"]);
+        let row = &said["rows"][0];
+        let of = |key: &str| row[key].as_f64().unwrap_or_else(|| panic!("{key}: {row}"));
+        (row["errors_learnt_on"].clone(), of("operations_high_80_per_s") / of("operations_low_80_per_s"))
+    };
+    let (of_mine, of_stock) = (reach(&mine), reach(&stock));
+    assert_eq!(of_mine.0, serde_json::json!(["mine"]));
+    assert!(of_mine.1 <= of_stock.1 && of_mine.1 < 1.15, "{of_mine:?} {of_stock:?}");
+}
+
 /// Of points that were kept from the fit seven to nine of ten lie in the 80% intervals that `path --as` gives by the card's own
 /// errors, where machines and runs differ by what no number stands for.
 #[test]
@@ -767,6 +846,33 @@ fn what_is_held_is_as_near_as_what_is_measured() {
         let text = wide_answer(&[&["path", &card, "--as", program, "-s", "64"], more].concat());
         assert!(text.contains(&format!("No log of {traffic} is behind this card")), "{text}");
     }
+    // No log has a latency: whatever prints one says so, in whichever testbed the card stands, until one has.
+    let with = folder.join("timed.toml").display().to_string();
+    let text = fs::read_to_string(&card).expect("it was written");
+    let (before, errors) = text.split_once("[throughput_errors]").expect("it has errors");
+    let timed = errors.replace("\"throughput\"", "\"latency\"");
+    let text = format!("{before}[latency_errors]{timed}\n[throughput_errors]{errors}");
+    fs::write(&with, text.replace("\"held\"", "\"timed\"")).expect("it can be written");
+    let design = concat!(env!("CARGO_MANIFEST_DIR"), "/../../designs/echo-headroom.toml");
+    for (card, is_said) in [(&card, true), (&with, false)] {
+        let pair = format!("{card},connectx7");
+        for asked in [
+            &["path", card, "--as", "ib_read_lat", "-s", "8"][..],
+            &["path", card, "--path", "client-host", "--verb", "read"],
+            &["path", card],
+            &["plan", design, "--device", card, "--mode", "nic", "--testbed", card],
+            &["plan", design, "--device", card, "--mode", "nic"],
+            &["compare", design, "--device", &pair, "--mode", "nic"],
+        ] {
+            let text = wide_answer(asked);
+            let words = "no log of latencies is behind";
+            assert_eq!(text.contains(words), is_said, "{asked:?}: {text}");
+        }
+        let said = json(&["path", card, "--as", "ib_read_lat", "-s", "8"]);
+        assert_eq!(said["untold_latency"], is_said);
+    }
+    let text = wide_answer(&["path", "connectx7", "--as", "ib_read_lat", "-s", "8"]);
+    assert!(!text.contains("no log of latencies"), "{text}");
 }
 
 #[test]

@@ -4,9 +4,9 @@ use crate::document::{Document, Table, Words};
 use crate::error::{Place, ProfileError, Source, list, suggestion};
 use crate::schema::{Blank, Component, Kind};
 use crate::{
-    Cache, Category, Endpoint, Engine, EngineWork, LargeTransferLimit, LearntErrors, Library, Link, Machine,
-    Memory, Network, Nic, Number, PacketCosts, Pcie, Problem, Processor, Reach, Switch, System, VerbCosts,
-    WorkSpeed, work,
+    Cache, Category, Endpoint, Engine, EngineWork, LEARNT_FIGURES, LargeTransferLimit, LearntErrors, Library,
+    Link, Machine, Memory, Network, Nic, Number, PacketCosts, Pcie, Problem, Processor, Provenance, Reach,
+    Switch, System, VerbCosts, WorkSpeed, work,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -72,6 +72,7 @@ pub(crate) fn assemble(
         overlays: Vec::new(),
         scales: Vec::new(),
         learnt_errors: Vec::new(),
+        is_latency_untold: is_latency_untold(device),
     };
     // They were measured of this device where its own file has it stand.
     if Arc::ptr_eq(&device.source, &testbed.source) {
@@ -121,6 +122,17 @@ pub(crate) fn assemble(
         system.machines.push(machine);
     }
     Ok(system)
+}
+
+/// Whether a device's file has numbers that its own logs told, and no error of its latencies, wherever it stands.
+fn is_latency_untold(device: &Document) -> bool {
+    let is_learnt =
+        |number: &Number| matches!(number.provenance, Provenance::MeasuredHere | Provenance::HeldHere);
+    let [_, latency] = LEARNT_FIGURES;
+    let is_of_latency =
+        |table: &Table| table.kind == Kind::Errors && table.words("figure").first() == latency;
+    device.tables.iter().any(|table| table.numbers.values().any(is_learnt))
+        && !device.tables.iter().any(is_of_latency)
 }
 
 /// Puts a table's numbers into a component and into the list of numbers.

@@ -185,6 +185,17 @@ impl Knowledge<'_> {
     }
 }
 
+/// Whose numbers a new device begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    /// Those of a profile that ships.
+    Shipped,
+    /// Another device's, by a file of the user's own.
+    Another,
+    /// Its own: the file describes the very card.
+    Same,
+}
+
 impl Library {
     /// The files of a system called `name`, with what is known of it in place of what is blank or carried over: the
     /// device with a testbed of two such machines, and their host.
@@ -195,12 +206,12 @@ impl Library {
         let mut knowledge =
             Knowledge { numbers: request.numbers, category: Some(Category::Device), named: BTreeMap::new() };
         let base = request.base.map(|base| self.base(request.name, base)).transpose()?;
-        let is_own_file = request.base.is_some_and(|base| self.is_own(Category::Device, base));
+        let origin = request.base.map_or(Origin::Shipped, |base| self.origin(base));
         let words =
             DraftWords { mode: request.mode, description: request.description, testbed: Some(request.name) };
         let mut device = match &base {
             None => blank(request.name, &words, &mut knowledge),
-            Some(base) => carried(request.name, base, is_own_file, &words, &mut knowledge),
+            Some(base) => carried(request.name, base, origin, &words, &mut knowledge),
         };
         let testbed = match &base {
             Some(base) => self.testbed_of(base)?,
@@ -233,7 +244,7 @@ impl Library {
             .as_ref()
             .and_then(|document| document.tables.iter().find(|table| table.kind == Kind::Network));
         device += &match network {
-            Some(table) => carried_table(table, &base_name(&testbed), false, &mut knowledge),
+            Some(table) => carried_table(table, &base_name(&testbed), Origin::Shipped, &mut knowledge),
             None => blank_table("network", Kind::Network, &[], &mut knowledge),
         };
         knowledge.category = Some(Category::Host);
@@ -259,7 +270,9 @@ impl Library {
                 let name =
                     base.header(Category::Host).and_then(|header| header.word("name")).unwrap_or_default();
                 for table in base.tables.iter().filter(|table| Category::Host.holds(table.kind)) {
-                    host += &carried_table(table, name, table.kind != Kind::Link, &mut knowledge);
+                    // What a slot has is a standard's, and the rest is of the other host alone.
+                    let origin = if table.kind == Kind::Link { Origin::Shipped } else { Origin::Another };
+                    host += &carried_table(table, name, origin, &mut knowledge);
                 }
             }
             None => {
@@ -304,9 +317,26 @@ impl Library {
             None => Ok(blank(name, &words, &mut nothing)),
             Some(asked) => {
                 let base = self.base(name, asked)?;
-                Ok(carried(name, &base, self.is_own(Category::Device, asked), &words, &mut nothing))
+                Ok(carried(name, &base, self.origin(asked), &words, &mut nothing))
             }
         }
+    }
+
+    /// [`draft`](Library::draft) of the very card that `base` describes: what a file of the user's own has as measured or as a data
+    /// sheet's fact stays so. What a calibration found is carried over, since another one finds it anew.
+    ///
+    /// # Errors
+    /// As those of [`draft`](Library::draft).
+    pub fn draft_of_same(&self, name: &str, base: &str) -> Result<String, ProfileError> {
+        self.check_new_name(name)?;
+        let origin = if self.is_own(Category::Device, base) { Origin::Same } else { Origin::Shipped };
+        let document = self.base(name, base)?;
+        Ok(carried(name, &document, origin, &DraftWords::default(), &mut Knowledge::default()))
+    }
+
+    /// Whose numbers those of a base are for a device that is another one.
+    fn origin(&self, base: &str) -> Origin {
+        if self.is_own(Category::Device, base) { Origin::Another } else { Origin::Shipped }
     }
 
     /// Whether a device that is new may have this name.
@@ -424,7 +454,7 @@ fn blank_table(component: &str, kind: Kind, words: &[&str], knowledge: &mut Know
 fn carried(
     name: &str,
     base: &Document,
-    is_own_file: bool,
+    origin: Origin,
     words: &DraftWords,
     knowledge: &mut Knowledge,
 ) -> String {
@@ -455,13 +485,13 @@ fn carried(
         text += &header_line(entry, &value, is_given);
     }
     for table in base.tables.iter().filter(|table| Category::Device.holds(table.kind)) {
-        text += &carried_table(table, base_name, is_own_file, knowledge);
+        text += &carried_table(table, base_name, origin, knowledge);
     }
     text + &others()
 }
 
 /// A table of another profile, with what is known in place of what it says.
-fn carried_table(table: &Table, base_name: &str, is_own_file: bool, knowledge: &mut Knowledge) -> String {
+fn carried_table(table: &Table, base_name: &str, origin: Origin, knowledge: &mut Knowledge) -> String {
     let mut text = table_head(&table.name, table.kind);
     for word in table.kind.words() {
         let values: Vec<String> = table.words(word.name).values.iter().map(|value| quoted(value)).collect();
@@ -479,7 +509,7 @@ fn carried_table(table: &Table, base_name: &str, is_own_file: bool, knowledge: &
         }
         match table.numbers.get(key.name) {
             Some(number) => {
-                let number = taken_over(number.clone(), key, base_name, is_own_file);
+                let number = taken_over(number.clone(), key, base_name, origin);
                 text += &number_lines(key, &written(&number, key), true);
             }
             None => {
@@ -492,10 +522,11 @@ fn carried_table(table: &Table, base_name: &str, is_own_file: bool, knowledge: &
 }
 
 /// What is known of one device, as it stands in the file of another.
-fn taken_over(mut number: Number, key: &Key, base: &str, is_own_file: bool) -> Number {
+fn taken_over(mut number: Number, key: &Key, base: &str, origin: Origin) -> Number {
     let is_known = match number.provenance {
         // What a shipped data sheet says without a row is a standard's; a user's own may be of the card alone.
-        Provenance::Datasheet if number.rows.is_empty() && !is_own_file => return number,
+        Provenance::Datasheet if number.rows.is_empty() && origin != Origin::Another => return number,
+        Provenance::Measured if number.rows.is_empty() && origin == Origin::Same => return number,
         Provenance::Datasheet
         | Provenance::Measured
         | Provenance::MeasuredHere

@@ -85,6 +85,9 @@ pub struct System {
     /// What predictions for the device in this testbed were wrong by where it was measured, a kind of figure each; none where
     /// the testbed is another one than that of the device's file.
     pub learnt_errors: Vec<LearntErrors>,
+    /// Whether numbers of the device were learnt from its own logs, and none of these told what predictions of latencies are wrong by: its
+    /// delays are then those of another card, moved by what fits bandwidths.
+    pub is_latency_untold: bool,
 }
 
 impl System {
@@ -93,9 +96,13 @@ impl System {
         self.learnt_errors.iter().find(|one| one.figure == figure)
     }
 
-    /// Whether predictions of such figures were held to this very system's logs, and none of these was of such traffic: nothing says
+    /// Whether predictions for the device were held to its own logs, and none of these was of such figures of such traffic: nothing says
     /// what predictions of it are wrong by.
     pub fn is_untold(&self, figure: &str, traffic: &str) -> bool {
+        let [_, latency] = LEARNT_FIGURES;
+        if figure == latency && self.is_latency_untold {
+            return true;
+        }
         self.learnt_errors(figure).is_some_and(|own| own.traffic.iter().all(|one| one != traffic))
     }
 

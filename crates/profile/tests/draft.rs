@@ -199,6 +199,30 @@ fn a_draft_from_a_file_carries_everything_over() {
     assert!(own > 60, "{own}");
 }
 
+/// Of the very card that a file describes, what was measured of it and its facts stay what they are; what else is known is carried over.
+#[test]
+fn a_draft_of_the_same_card_keeps_its_facts() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/invented.toml");
+    let library = Library::builtin();
+    let draft = load("mine", &library.draft_of_same("mine", file).expect("a file")).expect("a card");
+    let base = library.load(&SystemRequest { device: file, ..SystemRequest::default() }).expect("a card");
+    let mut facts = 0;
+    for (name, number) in draft.numbers.iter().filter(|(_, number)| number.file == "devices/mine.toml") {
+        let own = &base.numbers[name];
+        let is_fact = matches!(own.provenance, Provenance::Measured | Provenance::Datasheet);
+        if is_fact && own.rows.is_empty() {
+            facts += 1;
+            let all =
+                |of: &offpath_profile::Number| (of.value, of.low, of.high, of.provenance, of.source.clone());
+            assert_eq!(all(number), all(own), "{name}");
+        } else {
+            assert_eq!((number.value, number.provenance), (own.value, Provenance::CarriedOver), "{name}");
+        }
+    }
+    assert!(facts > 5, "{facts}");
+    assert!(library.draft_of_same("bluefield2", file).is_err(), "it ships");
+}
+
 #[test]
 fn names_that_would_mislead_and_bases_that_do_not_load_are_refused() {
     let library = Library::builtin();

@@ -45,6 +45,17 @@ fn learnt_errors_are_of_a_device_in_its_testbed() {
         load("invented", Some("bluefield3-pair")).learnt_errors.is_empty(),
         "elsewhere nothing was measured"
     );
+    // Where no log of latencies is behind it the card says so, wherever it stands.
+    assert!(!system.is_latency_untold && !load("invented", Some("bluefield3-pair")).is_latency_untold);
+    let of_rates =
+        format!("{header}\n{rack}{errors}").replace("figure = \"latency\"", "figure = \"throughput\"");
+    let mut other = self::library();
+    other.insert(Category::Device, "invented", &of_rates);
+    for testbed in [None, Some("bluefield3-pair")] {
+        let request = SystemRequest { device: "invented", testbed, ..SystemRequest::default() };
+        let system = other.load(&request).expect("it loads");
+        assert!(system.is_latency_untold && system.is_untold("latency", "read"), "{testbed:?}");
+    }
     // A card that begins with this one's numbers has none of its errors.
     let draft = library.draft("another", Some("invented")).expect("a file");
     assert!(!draft.contains("own logs"), "{draft}");

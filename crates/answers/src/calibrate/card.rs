@@ -1,7 +1,7 @@
 //! A card that was learnt, as a profile: the base's files under a name of their own, with what was fitted in its place.
 
 use super::{CalibrateRequest, CalibratedLogAnswer};
-use offpath_learn::{Calibration, ErrorSummary, LearntDoubt, LearntNumber, PacketHeader};
+use offpath_learn::{Calibration, ErrorSummary, KeptReason, LearntDoubt, LearntNumber, PacketHeader};
 use offpath_profile::{Category, LearntErrors, Library, Number, Provenance, System, read_text};
 use offpath_quantity::{Bytes, Quantity};
 use offpath_terminal::failure::Failure;
@@ -28,6 +28,8 @@ pub(super) struct ChangedNumber {
     high: Quantity,
     /// Which guess it is, and why it is none that was measured.
     doubt: Option<(Provenance, String)>,
+    /// Where the base has it from, where that is what was measured of the machine, and the logs hold it.
+    confirmed: Option<String>,
 }
 
 /// How a number is known in the card, and why it is a guess there. The points fit with one that others may stand for or that they tell
@@ -91,8 +93,20 @@ pub(super) fn changes(learnt: &Calibration, system: &System, plain: &System) -> 
         low: one.low,
         high: one.high,
         doubt: why_guessed(one).map(|why| (known(one).0, why)),
+        confirmed: None,
     });
     let kept = learnt.kept.iter().filter_map(|one| {
+        if one.reason == KeptReason::Confirmed {
+            return Some(ChangedNumber {
+                file: one.file.clone(),
+                key: one.key.clone(),
+                value: one.value,
+                low: one.value,
+                high: one.value,
+                doubt: None,
+                confirmed: Some(system.numbers.get(&one.name)?.source.clone()),
+            });
+        }
         let (low, high) = one.replacing?;
         let why = "the logs fit as well with it in place of a number that was fitted".to_string();
         let guess = if learnt.is_described { Provenance::HeldHere } else { Provenance::Assumed };
@@ -104,6 +118,7 @@ pub(super) fn changes(learnt: &Calibration, system: &System, plain: &System) -> 
             low,
             high,
             doubt,
+            confirmed: None,
         })
     });
     let mut all: Vec<ChangedNumber> = fitted.chain(kept).collect();
@@ -116,6 +131,7 @@ pub(super) fn changes(learnt: &Calibration, system: &System, plain: &System) -> 
                 low: value,
                 high: value,
                 doubt: Some((Provenance::Assumed, format!("`--set {name}` gave it"))),
+                confirmed: None,
             });
         }
     }
@@ -205,12 +221,15 @@ fn put(
         let decor = value.decor().clone();
         let mut number = InlineTable::new();
         number.insert("value", written(one.value));
-        number.insert("low", written(one.low));
-        number.insert("high", written(one.high));
+        if one.confirmed.is_none() {
+            number.insert("low", written(one.low));
+            number.insert("high", written(one.high));
+        }
         // What makes the points fit, and need not be so, is no measurement of it.
-        let (source, provenance) = match &one.doubt {
-            Some((guess, why)) => (format!("{why}; {source}"), *guess),
-            None => (source.to_string(), Provenance::MeasuredHere),
+        let (source, provenance) = match (&one.doubt, &one.confirmed) {
+            (Some((guess, why)), _) => (format!("{why}; {source}"), *guess),
+            (None, Some(own)) => (format!("{own}; the logs hold it; {source}"), Provenance::MeasuredHere),
+            (None, None) => (source.to_string(), Provenance::MeasuredHere),
         };
         number.insert("source", Value::from(source));
         number.insert("provenance", Value::from(provenance.name()));
@@ -302,6 +321,17 @@ fn own_files(
     Ok((device_file, testbed_file))
 }
 
+/// Whether the base's file holds the testbed that the logs were taken in, as that of `offpath new device --from` does: then it is of the
+/// very machines.
+pub(super) fn is_of_same_machines(
+    library: &Library,
+    request: &CalibrateRequest,
+    system: &System,
+) -> Result<bool, Failure> {
+    let (device, testbed) = own_files(library, request, system)?;
+    Ok(device == testbed && !device.starts_with("profiles/"))
+}
+
 /// The names of the files that a card may have: its own, and beside it each other file in which a number may be fitted.
 pub(super) fn names(
     library: &Library,
@@ -351,7 +381,11 @@ pub(super) fn card(
     });
     let none = Vec::new();
 
-    let mut device = parsed(&device_file, &library.draft(&request.name, Some(&request.base))?)?;
+    let drafted = match is_of_same_machines(library, request, system)? {
+        true => library.draft_of_same(&request.name, &request.base)?,
+        false => library.draft(&request.name, Some(&request.base))?,
+    };
+    let mut device = parsed(&device_file, &drafted)?;
     let of_device: Vec<&ChangedNumber> = by_file.get(device_file.as_str()).unwrap_or(&none).clone();
     let is_of_testbed =
         |one: &&ChangedNumber| device.get(one.key.split('.').next().unwrap_or_default()).is_none();

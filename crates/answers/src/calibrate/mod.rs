@@ -75,6 +75,12 @@ pub struct CalibrateAnswer {
     pub numbers: Vec<CalibratedNumberAnswer>,
     /// Numbers that such runs feel, and that stay as they were.
     pub kept: Vec<KeptNumberAnswer>,
+    /// By what share two predictions of a run have to differ for the run to be named as one that tells: twice what eight of ten fitted
+    /// points err by, and 2% at least.
+    pub telling_difference: f64,
+    /// Whether the base's file holds the testbed of the logs, so that it describes the very machines: what was measured of them and what
+    /// their tools state stays in the card as it is.
+    pub facts_stay: bool,
     /// Errors of fitted points, of the model.
     pub fitted_error: ErrorAnswer,
     /// Errors of fitted points, each predicted without its own run.
@@ -179,6 +185,8 @@ pub struct CalibratedNumberAnswer {
     pub replaceable_by: Vec<Vec<String>>,
     /// A run that would tell it from the first way; null where it is not replaceable, or none of those that were tried does.
     pub run: Option<String>,
+    /// Whether it is replaceable, and the machine says of itself what tells it from the first way, as `offpath new device --from` reads it.
+    pub machine_tells: bool,
 }
 
 /// A number that stays.
@@ -192,8 +200,9 @@ pub struct KeptNumberAnswer {
     /// What the card has: the base's value, or where it may hold beside a fitted number that it could replace, what it is then.
     pub card_value: String,
     /// `not-seen`: no fitted point feels it; `not-needed`: points feel it, too little to tell it, and the fit did not need it;
-    /// `not-told-apart`: the points move with it as with others; `pinned`.
-    #[cfg_attr(test, schemars(extend("enum" = ["not-seen", "not-needed", "not-told-apart", "pinned"])))]
+    /// `not-told-apart`: the points move with it as with others; `confirmed`: it was measured of the machine, and the points hold it there,
+    /// so that the card has it as `measured-here`; `pinned`.
+    #[cfg_attr(test, schemars(extend("enum" = ["not-seen", "not-needed", "not-told-apart", "confirmed", "pinned"])))]
     pub reason: &'static str,
     /// The fitted numbers that it is not told apart from.
     pub alike: Vec<String>,
@@ -204,6 +213,8 @@ pub struct KeptNumberAnswer {
     pub high: Option<String>,
     /// A run that would tell it; null where none of those that were tried does.
     pub run: Option<String>,
+    /// Whether the machine says it of itself, as `offpath new device --from` reads it, and the base does not have it from there.
+    pub machine_tells: bool,
 }
 
 /// Errors of some points without their signs, as shares of what was measured.
@@ -444,6 +455,8 @@ pub fn calibrate_telling(
         log_doubts: learnt.log_doubts.iter().map(|one| one.said.clone()).collect(),
         numbers: learnt.numbers.iter().map(CalibratedNumberAnswer::of).collect(),
         kept: learnt.kept.iter().map(KeptNumberAnswer::of).collect(),
+        telling_difference: learnt.telling_difference,
+        facts_stay: card::is_of_same_machines(&library, request, &system)?,
         fitted_error: learnt.fitted.into(),
         left_out_error: learnt.left_out.into(),
         left_out_cluster_error: learnt.left_out_clusters.into(),
@@ -647,9 +660,11 @@ impl LeftAsideAnswer {
 impl CalibratedNumberAnswer {
     fn of(one: &LearntNumber) -> CalibratedNumberAnswer {
         let (provenance, assumed_because) = card::known(one);
-        let (replaceable_by, run) = match &one.doubt {
-            Some(LearntDoubt::Replaceable { by, run }) => (by.clone(), run.clone()),
-            _ => (Vec::new(), None),
+        let (replaceable_by, run, machine_tells) = match &one.doubt {
+            Some(LearntDoubt::Replaceable { by, run, machine_tells }) => {
+                (by.clone(), run.clone(), *machine_tells)
+            }
+            _ => (Vec::new(), None, false),
         };
         CalibratedNumberAnswer {
             name: one.name.clone(),
@@ -665,6 +680,7 @@ impl CalibratedNumberAnswer {
             assumed_because,
             replaceable_by,
             run,
+            machine_tells,
         }
     }
 }
@@ -674,6 +690,7 @@ impl KeptNumberAnswer {
         let (reason, alike) = match &one.reason {
             KeptReason::NotSeen => ("not-seen", Vec::new()),
             KeptReason::NotNeeded => ("not-needed", Vec::new()),
+            KeptReason::Confirmed => ("confirmed", Vec::new()),
             KeptReason::NotToldApart(alike) => ("not-told-apart", alike.clone()),
             KeptReason::Pinned => ("pinned", Vec::new()),
         };
@@ -686,6 +703,7 @@ impl KeptNumberAnswer {
             low: one.replacing.map(|(low, _)| low.to_string()),
             high: one.replacing.map(|(_, high)| high.to_string()),
             run: one.run.clone(),
+            machine_tells: one.machine_tells,
         }
     }
 }

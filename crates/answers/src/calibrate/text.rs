@@ -67,8 +67,12 @@ impl CalibrateAnswer {
                                 )
                             }
                         };
-                        let run = one.run.as_ref().map(|run| format!("; `{run}` tells")).unwrap_or_default();
-                        format!("fits, and is not told: {by}{run}")
+                        let run = match &one.run {
+                            Some(run) => format!("`{run}` tells"),
+                            None => "no run that was tried tells".to_string(),
+                        };
+                        let machine = if one.machine_tells { "; the machine says it" } else { "" };
+                        format!("fits, and is not told: {by}; {run}{machine}")
                     }
                     (Some(_), _) => format!(
                         "fits, and is not told: beyond what the base allows; {telling}; stands for {}, too",
@@ -99,9 +103,12 @@ impl CalibrateAnswer {
                     "not-told-apart" => format!("not told apart from {}", one.alike.join(", ")),
                     "pinned" => "pinned".to_string(),
                     "not-needed" => "felt, and the fit did not need it".to_string(),
+                    "confirmed" => "measured of the machine, and the points hold it there".to_string(),
                     _ => "no fitted point feels it".to_string(),
                 };
-                let run = one.run.clone().unwrap_or_else(|| "-".to_string());
+                let machine = one.machine_tells.then(|| "the machine".to_string());
+                let tells: Vec<String> = one.run.clone().into_iter().chain(machine).collect();
+                let tells = if tells.is_empty() { "-".to_string() } else { tells.join("; ") };
                 let reason = match one.low.as_ref().zip(one.high.as_ref()) {
                     Some((low, high)) => {
                         let taken = match one.card_value == one.value {
@@ -116,10 +123,29 @@ impl CalibrateAnswer {
                     TableCell::Text(one.name.clone()),
                     TableCell::Number(one.value.clone()),
                     TableCell::Text(reason),
-                    TableCell::Text(run),
+                    TableCell::Text(tells),
                 ]
             });
-            text += &screen.table(&["number", "base", "why", "a run that tells it"], rows.collect());
+            text += &screen.table(&["number", "base", "why", "what tells it"], rows.collect());
+        }
+        let of_machine = self.numbers.iter().filter(|one| one.machine_tells);
+        let pairs = of_machine.filter_map(|one| {
+            let other = one.replaceable_by.first()?.join(" with ");
+            Some(format!("{} or {other}", one.name))
+        });
+        let pairs: Vec<String> = pairs.collect();
+        text += &format!(
+            "\nA run tells where its predictions differ by more than {}, twice what eight of ten fitted points err by and 2% at least.",
+            percent(Some(self.telling_difference))
+        );
+        if pairs.is_empty() {
+            text += "\n";
+        } else {
+            text += &format!(
+                " What links and ports run at the machine says: `offpath collect -o machine.tar`, `offpath new device NAME --base DEVICE --from \
+                 machine.tar`, and that file as the base. Until then it is the one or the other ({}), and each interval has both in it.\n",
+                pairs.join("; ")
+            );
         }
         text += &screen.heading("Errors, without their signs");
         let row = |what: &str, error: &ErrorAnswer| {
@@ -238,16 +264,18 @@ impl CalibrateAnswer {
         };
         let guesses: Vec<String> =
             [Provenance::HeldHere, Provenance::Assumed].into_iter().filter_map(of).collect();
-        let is_any_measured =
-            self.numbers.iter().any(|one| one.provenance == Provenance::MeasuredHere.name());
+        let is_any_measured = self.kept.iter().any(|one| one.reason == "confirmed")
+            || self.numbers.iter().any(|one| one.provenance == Provenance::MeasuredHere.name());
         let numbers = match (is_any_measured, guesses.is_empty()) {
             (true, true) => "Its numbers say `measured-here`".to_string(),
             (true, false) => format!("Its numbers say `measured-here`, but {}", guesses.join(" and ")),
             (false, true) => "No number was fitted".to_string(),
             (false, false) => format!("None of its numbers is measured: {}", guesses.join(" and ")),
         };
+        let facts =
+            if self.facts_stay { "what the base has as measured or as a fact stays so, and " } else { "" };
         text + &format!(
-            "\nThe card, which `-o FILE` writes: {}.{mtu} {numbers}; all others are the base's, carried over.\n",
+            "\nThe card, which `-o FILE` writes: {}.{mtu} {numbers}; {facts}all others are the base's, carried over.\n",
             names.join(", ")
         )
     }

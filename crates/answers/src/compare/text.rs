@@ -323,6 +323,9 @@ impl CompareAnswer {
         for said in self.devices.iter().filter_map(|one| one.system.widened_by_others()) {
             text += &format!("intervals: {said}\n");
         }
+        for said in self.devices.iter().filter_map(|one| one.system.latency_untold()) {
+            text += &format!("latencies: {said}\n");
+        }
         text += &format!("energy: not compared: {}\n", self.energy_not_compared_because);
         self.notes.iter().for_each(|note| text += &format!("{note}\n"));
         text

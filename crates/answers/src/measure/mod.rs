@@ -491,6 +491,7 @@ impl MeasureStamp {
                     testbed: testbed.clone(),
                     mode: mode.clone(),
                     overlays,
+                    untold_latency: false,
                     is_fitted: true,
                 };
                 format!("the twin of {}", system.line())

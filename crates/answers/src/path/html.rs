@@ -97,7 +97,11 @@ pub(super) fn one(report: &PathAnswer) -> Page {
     if let Some(echo) = report.echo_latency_us {
         facts.insert(1, Fact::new("echo, request and reply", format!("{} us", short(echo)), ""));
     }
-    let less = report.carries_less().map_or(String::new(), |said| format!(" {said}."));
+    let said = report
+        .carries_less()
+        .into_iter()
+        .chain(report.system.latency_untold().map(|said| format!("Latencies: {said}")));
+    let less: String = said.map(|said| format!(" {said}.")).collect();
     let answer = Section::new("answer", "The answer")
         .saying(format!("The latency ends where {}.{less}", report.ends()))
         .with(PageBlock::Facts(facts));

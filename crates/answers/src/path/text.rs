@@ -114,6 +114,7 @@ fn one(report: &PathAnswer, screen: &Screen) -> String {
     if let Some(said) = report.system.widened_by_others() {
         text += &format!("Intervals: {said}.\n");
     }
+    text.extend(report.system.latency_untold().map(|said| format!("Latencies: {said}.\n")));
     if report.interval_draws < DRAWS {
         text += &format!(
             "Intervals: of the {} of {DRAWS} joint draws that are a system which carries this operation.\n",
@@ -314,6 +315,7 @@ fn all(answer: &PathsAnswer, screen: &Screen) -> String {
     if let Some(said) = answer.system.widened_by_others() {
         text += &format!("Intervals: {said}.\n");
     }
+    text.extend(answer.system.latency_untold().map(|said| format!("Latencies: {said}.\n")));
     answer.carry_less().for_each(|said| text += &format!("{said}\n"));
     text
 }

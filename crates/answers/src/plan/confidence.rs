@@ -176,6 +176,7 @@ impl PlanAnswer {
         if let Some(said) = self.system.widened_by_others() {
             text += &format!("intervals: {said}\n");
         }
+        text.extend(self.system.latency_untold().map(|said| format!("latencies: {said}\n")));
         let planned = || self.influences.iter().filter(|one| one.planned_again);
         let is_scaled = planned().next().is_none();
         let at = |worth: Option<f64>| {

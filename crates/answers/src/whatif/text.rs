@@ -310,6 +310,7 @@ impl WhatIfAnswer {
         if let Some(said) = self.system.widened_by_others() {
             text += &format!("intervals: {said}\n");
         }
+        text.extend(self.system.latency_untold().map(|said| format!("latencies: {said}\n")));
         self.notes.iter().for_each(|note| text += &format!("{note}\n"));
         text
     }

@@ -1,5 +1,6 @@
 //! What a calibration answers, and why one is refused.
 
+use super::candidates::Candidate;
 use super::errors::quantile;
 use crate::expect::ExpectError;
 use crate::points::LogDoubt;
@@ -107,6 +108,8 @@ pub enum LearntDoubt {
         by: Vec<Vec<String>>,
         /// A run that would tell it from the first way, where one of those that were tried does.
         run: Option<String>,
+        /// Whether the machine says of itself what tells it from the first way: the rate of a link or of a port.
+        machine_tells: bool,
     },
 }
 
@@ -124,6 +127,8 @@ pub enum KeptReason {
     NotSeen,
     /// Points feel it apart from the others, too little to tell it, and the fit did not need it.
     NotNeeded,
+    /// It was measured of the machine, the fit was free to move it, and the points hold it to 5% where it is.
+    Confirmed,
     /// The points move with it as with these.
     NotToldApart(Vec<String>),
     /// The user keeps it.
@@ -150,13 +155,29 @@ pub struct KeptNumber {
     pub reason: KeptReason,
     /// A run that would tell it, where one of those that were tried does.
     pub run: Option<String>,
+    /// Whether the machine says it of itself, and the base does not have it from there.
+    pub machine_tells: bool,
 }
 
 impl KeptNumber {
-    pub(super) fn of(name: &str, number: &Number, reason: KeptReason, run: Option<String>) -> KeptNumber {
+    pub(super) fn of(candidate: &Candidate, reason: KeptReason, run: Option<String>) -> KeptNumber {
+        let machine_tells = candidate.machine_tells();
+        KeptNumber { machine_tells, ..KeptNumber::named(&candidate.names[0], &candidate.number, reason, run) }
+    }
+
+    pub(super) fn named(name: &str, number: &Number, reason: KeptReason, run: Option<String>) -> KeptNumber {
         let Number { value, file, key, .. } = number;
-        let (name, file, key) = (name.to_string(), file.clone(), key.clone());
-        KeptNumber { name, file, key, value: *value, taken: *value, replacing: None, reason, run }
+        KeptNumber {
+            name: name.to_string(),
+            file: file.clone(),
+            key: key.clone(),
+            value: *value,
+            taken: *value,
+            replacing: None,
+            reason,
+            run,
+            machine_tells: false,
+        }
     }
 
     /// It makes the points fit in place of a fitted number, with this value.
@@ -222,6 +243,8 @@ pub struct Calibration {
     pub kept: Vec<KeptNumber>,
     /// Every point with its prediction.
     pub points: Vec<PredictedPoint>,
+    /// By what share two predictions of a run have to differ for the run to be named as one that tells.
+    pub telling_difference: f64,
     /// Errors of fitted points.
     pub fitted: ErrorSummary,
     /// Errors of points that were held out.

@@ -8,7 +8,7 @@ use crate::dma::DmaBench;
 use crate::expect::{ExpectError, ToolBench};
 use crate::posting::KnownLoops;
 use crate::run::{MeasuredRun, RunKind};
-use offpath_profile::{Number, System};
+use offpath_profile::{Number, Provenance, System};
 use offpath_quantity::Quantity;
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -23,11 +23,18 @@ pub(super) struct Candidate {
     pub is_asked: bool,
     /// Whether it is a size, which a machine has of a few: it is never fitted.
     pub is_size: bool,
+    /// Whether it is the rate of a link or of a port.
+    pub is_link: bool,
     /// Whether it stays, a size or a number beside those that are asked for: what it may be off by is doubt of those that are fitted.
     pub stays: bool,
 }
 
 impl Candidate {
+    /// Whether the machine says it of itself, and the base does not have it from there.
+    pub fn machine_tells(&self) -> bool {
+        self.is_link && !matches!(self.number.provenance, Provenance::Measured | Provenance::MeasuredHere)
+    }
+
     /// How far off the base may be, as a standard deviation of its logarithm, by the interval that it states.
     pub fn deviation(&self) -> f64 {
         match (self.number.low, self.number.high) {
@@ -226,7 +233,8 @@ pub(super) fn candidates(request: &CalibrationRequest<'_>) -> Result<Vec<Candida
             let why = "a size, a share or a count is read from the machine; set it in the base".to_string();
             return Err(CalibrationError::NoSuchNumber { name: name.clone(), why });
         }
-        let is_open = number.low != number.high || names.iter().any(|name| links.contains(name));
+        let is_link = names.iter().any(|name| links.contains(name));
+        let is_open = number.low != number.high || is_link;
         let is_size = matches!(number.value, Quantity::Bytes(_)) && number.low != number.high;
         let is_free = if fit.is_empty() { is_open && asked(pin).is_none() } else { is_asked.is_some() };
         let is_moved = is_continuous && is_free;
@@ -234,7 +242,7 @@ pub(super) fn candidates(request: &CalibrationRequest<'_>) -> Result<Vec<Candida
         if is_moved || stays && asked(pin).is_none() {
             // A number goes by the name that it is asked for by.
             names.sort_by_key(|name| Some(name) != is_asked.as_ref());
-            found.push(Candidate { names, number, is_asked: is_asked.is_some(), is_size, stays });
+            found.push(Candidate { names, number, is_asked: is_asked.is_some(), is_size, is_link, stays });
         }
     }
     Ok(found)
@@ -306,7 +314,7 @@ mod tests {
         let system = Library::builtin().load(&request).expect("it ships");
         let of = |name: &str| {
             let (names, number) = (vec![name.to_string()], system.numbers[name].as_ref().clone());
-            Candidate { names, number, is_asked: false, is_size: false, stays: false }
+            Candidate { names, number, is_asked: false, is_size: false, is_link: false, stays: false }
         };
         let candidates = [of("client.nic.port_rate"), of("client.host_verbs.post_time")];
         let program = ToolProgram::named("ib_write_bw").expect("it is one of perftest's");

@@ -3,7 +3,7 @@
 use super::answer::{Directions, ErrorSummary, PredictedPoint};
 use crate::descent::SCALE;
 use crate::dma::DmaRun;
-use crate::points::MeasuredPoint;
+use crate::points::{ALIKE, LogDoubt, MeasuredPoint};
 use crate::run::{MeasuredRun, RunKind};
 use offpath_profile::{LEARNT_FIGURES, LearntErrors};
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,9 +30,13 @@ pub(super) const SIDE_80: f64 = 1.282;
 /// Which points err together beyond what they are fitted to, by number: the doubt of a number is that of so many clusters and
 /// not of so many points.
 pub(super) fn clusters(points: &[MeasuredPoint]) -> Vec<usize> {
-    let mut numbers: BTreeMap<(&str, Option<MeasuredRun>), usize> = BTreeMap::new();
+    let mut numbers: BTreeMap<(&str, Option<MeasuredRun>, u64), usize> = BTreeMap::new();
+    let mut times: BTreeMap<(&str, &MeasuredRun), u64> = BTreeMap::new();
     let mut all = Vec::with_capacity(points.len());
     for point in points {
+        // A run that stands in a log again was taken at another time, as one in a log of its own was: what differs between the two
+        // is the same whether somebody put them into one file or into two.
+        let again = times.entry((&point.file, &point.run)).and_modify(|count| *count += 1).or_default();
         let series = match &point.run {
             // A log of queue pairs is one setting of two machines: whatever is off there (a core, a frequency, a link) is off
             // in its bandwidths and latencies alike, so that its series do not count apart.
@@ -43,7 +47,7 @@ pub(super) fn clusters(points: &[MeasuredPoint]) -> Vec<usize> {
             MeasuredRun::Dma(_) => Some(point.run.series()),
         };
         let next = numbers.len();
-        all.push(*numbers.entry((&point.file, series)).or_insert(next));
+        all.push(*numbers.entry((&point.file, series, *again)).or_insert(next));
     }
     all
 }
@@ -154,6 +158,33 @@ pub(super) fn repeated(points: &[MeasuredPoint], places: &[usize]) -> ErrorSumma
         differences.extend(others.map(|(_, other)| (point.measured / other.measured).ln().abs().exp() - 1.0));
     }
     ErrorSummary::of(&differences)
+}
+
+/// Where repetitions of runs on one device contradict each other: by how many times they differ in the middle one of the runs of a
+/// series, in the series of which that is most, where that is more than two devices of one kind may; and that in words.
+pub(super) fn contradiction(points: &[&MeasuredPoint]) -> Option<(f64, LogDoubt)> {
+    let mut of_runs: BTreeMap<(Option<&str>, &MeasuredRun), Vec<&MeasuredPoint>> = BTreeMap::new();
+    for point in points {
+        of_runs.entry((point.device.as_deref(), &point.run)).or_default().push(point);
+    }
+    let mut of_series: BTreeMap<_, Vec<(f64, &MeasuredPoint, &MeasuredPoint)>> = BTreeMap::new();
+    for ((device, run), mut own) in of_runs.into_iter().filter(|(_, own)| own.len() > 1) {
+        own.sort_by(|one, other| one.measured.total_cmp(&other.measured));
+        let (least, most) = (own[0], own[own.len() - 1]);
+        let apart = (most.measured / least.measured, least, most);
+        of_series.entry((device, run.series())).or_default().push(apart);
+    }
+    let middles = of_series.into_values().map(|mut own| {
+        own.sort_by(|(one, ..), (other, ..)| one.total_cmp(other));
+        own[(own.len() - 1) / 2]
+    });
+    let (ratio, least, most) = middles.max_by(|(one, ..), (other, ..)| one.total_cmp(other))?;
+    let said = format!(
+        "runs that were repeated differ {ratio:.1} times ({}:{} and {}:{}, {}): nothing here says which of them the card does; take \
+         both again, and leave out what is not of this card",
+        least.file, least.line, most.file, most.line, least.run
+    );
+    (ratio > ALIKE).then_some((ratio, LogDoubt { said, is_of_figures: true }))
 }
 
 /// Which of two runs is faster, where they differ in what caches hold alone. What the fit takes for scatter is no difference.

@@ -1,12 +1,13 @@
 //! The fitted numbers with their intervals, and with what the points leave open of each.
 
 use super::answer::{LearntDoubt, LearntNumber, over};
-use super::candidates::{Candidate, rounded, stated};
+use super::candidates::{Candidate, logarithm, rounded, stated};
 use super::errors::SIDE_90;
 use super::menu::Menu;
 use super::tell::ALONE;
 use crate::descent::Found;
 use crate::doubt::Replacement;
+use offpath_quantity::Quantity;
 
 /// A fitted number with what the points leave open of it.
 pub(super) fn doubted(
@@ -24,7 +25,9 @@ pub(super) fn doubted(
             other.by.iter().map(|by| candidates[*by].names[0].clone()).collect()
         };
         let by = replacements.iter().map(names).filter(|by| !by.is_empty()).collect();
-        found.doubt = Some(LearntDoubt::Replaceable { by, run: menu.between(best, first) });
+        let machine_tells =
+            [&[*index], &first.by[..]].concat().iter().any(|one| candidates[*one].machine_tells());
+        found.doubt = Some(LearntDoubt::Replaceable { by, run: menu.between(best, first), machine_tells });
     }
     let stated = stated(candidate);
     // An end is no wall: as near as this is at it.
@@ -53,6 +56,15 @@ pub(super) fn undescribed(one: &mut LearntNumber, candidate: &Candidate) {
     if one.doubt != Some(LearntDoubt::AtBound) {
         one.doubt = Some(LearntDoubt::NotDescribed);
     }
+}
+
+/// A number of runs whose repetitions differ so many times: it may be what any of them says. A data sheet's number is no greater than
+/// that.
+pub(super) fn differing(one: &mut LearntNumber, candidate: &Candidate, ratio: f64) {
+    let is_sheet = candidate.number.low.is_none() || matches!(one.base, Quantity::Ratio(_));
+    let most = if is_sheet { logarithm(one.high).max(logarithm(one.base)) } else { f64::INFINITY };
+    one.low = rounded(one.base, logarithm(one.low) - ratio.ln());
+    one.high = rounded(one.base, (logarithm(one.high) + ratio.ln()).min(most));
 }
 
 /// What kept numbers add to the variance of a fitted one, each by its place.

@@ -1,7 +1,8 @@
 //! Runs that a user is likely to have the programs for, of which those that would tell a number are named.
 
-use super::candidates::{Candidate, Runs, bounds};
-use crate::descent::{Found, Model, Search};
+use super::candidates::{Candidate, Runs, bounds, logarithm, stated};
+use super::errors::quantile;
+use crate::descent::{Found, Model, SCALE, Search};
 use crate::dma::{DmaOperation, DmaRun};
 use crate::doubt::Replacement;
 use crate::posting::KnownLoops;
@@ -10,6 +11,9 @@ use offpath_profile::System;
 use offpath_quantity::Bytes;
 use offpath_route::Verb;
 use std::sync::Arc;
+
+/// How far of its way to an end a number is taken, where the points do not fit as well farther off.
+const PARTS: [f64; 5] = [1.0, 0.5, 0.25, 0.125, 0.0625];
 
 /// A list of a run of the menu: what perftest runs by itself is a multiple of it.
 pub(super) const LIST: u64 = 25;
@@ -20,16 +24,32 @@ pub(super) struct Menu<'a> {
     pub model: Runs<'a>,
     pub low: Vec<f64>,
     pub high: Vec<f64>,
+    /// How far the predictions of a run have to lie apart for it to tell, as a logarithm.
+    pub least: f64,
+}
+
+/// How far two predictions of a run have to lie apart for its figure to say which of them holds: by twice what eight of ten points err
+/// by at the best fit, since the figure errs from either by as much, and by what the fit takes for scatter at least.
+pub(super) fn telling_difference(search: &Search<'_>, best: &Found) -> f64 {
+    let errors = search.points.iter().map(|(place, measured)| (best.predicted[*place] - measured).abs());
+    SCALE.max(2.0 * quantile(&errors.collect::<Vec<_>>(), 0.8))
+}
+
+/// What all have, where they have the same.
+fn common<T: PartialEq>(mut all: impl Iterator<Item = T>) -> Option<T> {
+    let first = all.next()?;
+    all.all(|one| one == first).then_some(first)
 }
 
 impl<'a> Menu<'a> {
-    /// Those that are not among the runs that there are.
+    /// Those that are not among the runs that there are, on the same network and with as many READs in flight.
     pub fn new(
         candidates: &'a [Candidate],
         base: &'a System,
         path: &'a str,
         there: &[MeasuredRun],
         loops: &Arc<KnownLoops>,
+        least: f64,
     ) -> Menu<'a> {
         let (mut words, mut runs) = (Vec::new(), Vec::new());
         let is_of_dma = there.iter().any(|run| matches!(run, MeasuredRun::Dma(_)));
@@ -40,12 +60,17 @@ impl<'a> Menu<'a> {
             }
         }
         let there: Vec<&ToolRun> = there.iter().filter_map(MeasuredRun::queue_pairs).collect();
+        let mtu = common(there.iter().map(|run| run.mtu)).flatten();
+        let reads = there.iter().filter(|run| run.is_read()).map(|run| run.outstanding_reads);
+        let reads = common(reads).flatten();
         for program in crate::run::PROGRAMS.iter().filter(|_| !is_of_dma) {
             // An atomic has one size.
             let is_atomic = program.verb == Verb::FetchAndAdd;
             let sizes: &[u64] = if is_atomic { &[8] } else { &[8, 4096, 1 << 20] };
             for size in sizes {
                 let plain = program.run(Bytes::new(*size));
+                let outstanding_reads = reads.filter(|_| plain.is_read());
+                let plain = ToolRun { mtu, outstanding_reads, ..plain };
                 let option = if is_atomic { String::new() } else { format!(" -s {size}") };
                 let mut add = |options: &str, run: ToolRun| {
                     if !there.iter().any(|other| is_same_command(&run, other)) {
@@ -69,18 +94,52 @@ impl<'a> Menu<'a> {
         }
         let model = Runs::new((base, path), runs, candidates, loops);
         let (low, high) = candidates.iter().map(bounds).unzip();
-        Menu { words, model, low, high }
+        Menu { words, model, low, high, least }
     }
 
-    /// The run that moves least as `factors` of the fitted numbers say that it would with a number; nothing where all do.
-    pub fn telling(&self, index: usize, free: &[usize], factors: &[f64], best: &Found) -> Option<String> {
-        let search = Search { model: &self.model, low: &self.low, high: &self.high, points: &[] };
-        let found = search.found(best.at.clone())?;
-        let mut apart = search.slopes(&found, &[index]).swap_remove(0);
-        for (slope, factor) in search.slopes(&found, free).iter().zip(factors) {
-            apart.iter_mut().zip(slope).for_each(|(apart, slope)| *apart -= factor * slope);
+    /// The run that differs most between what was found and where a number is elsewhere, the fitted ones standing for it by `factors`, as
+    /// far as the points fit as well then: to either end of its interval, or of a number that has none or that is asked for, of the search. Nothing where
+    /// they fit nowhere else, or none of the runs tells.
+    pub fn telling(
+        &self,
+        (index, candidate): (usize, &Candidate),
+        (free, factors): (&[usize], &[f64]),
+        (coarse, margin): (&Search<'_>, f64),
+        best: &Found,
+    ) -> Option<String> {
+        let here = self.model.predict(&best.at)?;
+        let enough = coarse.cost(&coarse.model.predict(&best.at)?) + margin;
+        let ends = match candidate.number.low {
+            Some(_) if !candidate.is_asked => <[_; 2]>::from(stated(candidate)).map(logarithm),
+            _ => [self.low[index], self.high[index]],
+        };
+        let mut most = vec![0.0f64; here.len()];
+        for end in ends {
+            let elsewhere = |part: f64| {
+                let by = part * (end - best.at[index]);
+                let mut at = best.at.clone();
+                at[index] += by;
+                for (other, factor) in free.iter().zip(factors) {
+                    at[*other] = (at[*other] - factor * by).clamp(self.low[*other], self.high[*other]);
+                }
+                at
+            };
+            let fits = |at: Vec<f64>| -> Option<Vec<f64>> {
+                let found = coarse.found(at)?;
+                // Numbers that are asked for are two or three, so that there is time to fit the others anew.
+                let found = match found.cost > enough && candidate.is_asked {
+                    true => coarse.descend(found, free),
+                    false => found,
+                };
+                (found.cost <= enough).then_some(found.at)
+            };
+            let Some(at) = PARTS.into_iter().find_map(|part| fits(elsewhere(part))) else { continue };
+            let Some(there) = self.model.predict(&at) else { continue };
+            for ((most, there), here) in most.iter_mut().zip(there).zip(&here) {
+                *most = most.max((there - here).abs());
+            }
         }
-        self.farthest(&apart)
+        self.farthest(&most)
     }
 
     /// The run that moves most where a number goes to either of its bounds; nothing where all stay.
@@ -113,7 +172,7 @@ impl<'a> Menu<'a> {
         let places = 0..self.words.len();
         let best = places
             .max_by(|one, other| apart[*one].abs().total_cmp(&apart[*other].abs()).then(other.cmp(one)))?;
-        (apart[best].abs() > 0.02).then(|| self.words[best].clone())
+        (apart[best].abs() > self.least).then(|| self.words[best].clone())
     }
 }
 
@@ -159,9 +218,10 @@ mod tests {
         let program = ToolProgram::named("ib_read_bw").expect("it is one of perftest's");
         let mut taken = program.run(Bytes::new(8));
         (taken.length, taken.mtu, taken.outstanding_reads) = (None, Some(Bytes::new(4096)), Some(16));
-        let all = Menu::new(&[], &system, "client-host", &[], &Arc::default()).words;
+        let all = Menu::new(&[], &system, "client-host", &[], &Arc::default(), 0.02).words;
         let rest =
-            Menu::new(&[], &system, "client-host", &[MeasuredRun::QueuePairs(taken)], &Arc::default()).words;
+            Menu::new(&[], &system, "client-host", &[MeasuredRun::QueuePairs(taken)], &Arc::default(), 0.02)
+                .words;
         let gone: Vec<&String> = all.iter().filter(|word| !rest.contains(word)).collect();
         assert_eq!(gone, ["ib_read_bw -s 8"]);
         let atomics: Vec<&String> = all.iter().filter(|word| word.starts_with("ib_atomic")).collect();

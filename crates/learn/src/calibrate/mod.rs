@@ -22,9 +22,9 @@ use crate::points::{HoldOut, MeasuredPoint, held_out, holds_nothing, log_doubts}
 use crate::posting::KnownLoops;
 use crate::run::{MeasuredRun, RunKind};
 use candidates::{Runs, bounds, candidates, logarithm};
-use errors::{SIDE_80, Scatter, clusters, learnt_errors, repeated, warm_against_cold};
-use learnt::{LeftOpen, learnt, undescribed};
-use menu::Menu;
+use errors::{SIDE_80, Scatter, clusters, contradiction, learnt_errors, repeated, warm_against_cold};
+use learnt::{LeftOpen, differing, learnt, undescribed};
+use menu::{Menu, telling_difference};
 use offpath_profile::System;
 use select::{moving, select, spread_over};
 use simple::{Simple, roofline, simple_fit, straight_line};
@@ -117,7 +117,8 @@ pub fn calibrate(request: &CalibrationRequest<'_>) -> Result<Calibration, Calibr
     let start = coarse.found(start).ok_or_else(too_few)?;
     let (best, free) = select(&coarse, start, &moving, &candidates, progress);
     let best = (search.descend(search.found(best.at).ok_or_else(too_few)?, &free), free);
-    let menu = Menu::new(&candidates, system, path, &runs, &loops);
+    let telling = telling_difference(&search, &best.0);
+    let menu = Menu::new(&candidates, system, path, &runs, &loops, telling);
     let clusters = clusters(points);
     let clusters_of_fitted: Vec<usize> =
         (0..points.len()).filter(|index| !held[*index]).map(|index| clusters[index]).collect();
@@ -130,7 +131,7 @@ pub fn calibrate(request: &CalibrationRequest<'_>) -> Result<Calibration, Calibr
         (&clusters_of_fitted, progress),
     )?;
     let Told { best, written, free, covariance, alike, open, replacements, mut kept } = told;
-    let pinned = |name: &String| KeptNumber::of(name, &system.numbers[name], KeptReason::Pinned, None);
+    let pinned = |name: &String| KeptNumber::named(name, &system.numbers[name], KeptReason::Pinned, None);
     kept.extend(request.pin.iter().map(pinned));
 
     // What the numbers say of every run, and how far each prediction may move with them.
@@ -252,14 +253,23 @@ pub fn calibrate(request: &CalibrationRequest<'_>) -> Result<Calibration, Calibr
     }
     let fitted_points: Vec<&MeasuredPoint> =
         points.iter().zip(&held).filter(|(_, held)| !**held).map(|(point, _)| point).collect();
-    let log_doubts = log_doubts(&fitted_points);
+    let mut log_doubts = log_doubts(&fitted_points);
+    if let Some((ratio, doubt)) = contradiction(&fitted_points) {
+        numbers.iter_mut().zip(&free).for_each(|(one, index)| differing(one, &candidates[*index], ratio));
+        log_doubts.push(doubt);
+    }
     if log_doubts.iter().any(|one| one.is_of_figures) {
         for one in numbers.iter_mut().filter(|one| one.is_told && one.doubt.is_none()) {
             (one.is_told, one.doubt) = (false, Some(LearntDoubt::DoubtedLogs));
         }
     }
+    if !is_described || log_doubts.iter().any(|one| one.is_of_figures) {
+        let confirmed = kept.iter_mut().filter(|one| one.reason == KeptReason::Confirmed);
+        confirmed.for_each(|one| one.reason = KeptReason::NotNeeded);
+    }
     Ok(Calibration {
         numbers,
+        telling_difference: telling.exp_m1(),
         log_doubts,
         is_described,
         fitted: summary(&is_fitted, &|one| Some(one.predicted)),

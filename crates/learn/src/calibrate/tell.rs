@@ -3,13 +3,14 @@
 use super::PhaseProgress;
 use super::answer::{CalibrationError, KeptNumber, KeptReason};
 use super::candidates::{Candidate, bounds, logarithm, released, rounded, stated};
-use super::errors::student;
+use super::errors::{SIDE_90, student};
 use super::learnt::Ends;
 use super::menu::Menu;
 use super::select::{GAIN, LEAST_GAIN, elsewhere};
 use crate::descent::{Found, SCALE, Search, weight};
 use crate::doubt::{Doubt, Replacement};
 use crate::run::{MeasuredRun, RunKind};
+use offpath_profile::Provenance;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A number is fitted where its standard deviation beside the others is at most this share of it.
@@ -194,7 +195,7 @@ pub(super) fn tell(
         let Some(index) = vague else { break (slopes, weights) };
         if candidates[index].is_asked {
             let others: Vec<usize> = free.iter().copied().filter(|other| *other != index).collect();
-            return Err(refusal(index, &others, &slopes, &weights, candidates, (&best, menu)));
+            return Err(refusal(index, &others, &slopes, &weights, candidates, (coarse, &best, menu)));
         }
         free.retain(|other| *other != index);
         let mut back = best.at.clone();
@@ -239,6 +240,7 @@ pub(super) fn tell(
     }
     let mut kept = Vec::new();
     let mut of_kept: Vec<Vec<(usize, f64)>> = vec![Vec::new(); free.len()];
+    let margin = margin(&best);
     progress.phase("kept numbers and the runs that would tell them", (candidates.len() - free.len()) as u64);
     for (index, candidate) in candidates.iter().enumerate().filter(|(index, _)| !free.contains(index)) {
         progress.step();
@@ -267,7 +269,12 @@ pub(super) fn tell(
                 if !is_felt(search, index, slope, &weights) {
                     KeptReason::NotSeen
                 } else if left > OWN_SHARE * own {
-                    KeptReason::NotNeeded
+                    // The search was free to move what the machine says of itself, and had no reason to.
+                    let is_held = SIDE_90 / left <= ALONE;
+                    match is_held && candidate.number.provenance == Provenance::Measured {
+                        true => KeptReason::Confirmed,
+                        false => KeptReason::NotNeeded,
+                    }
                 } else {
                     let mut alike: Vec<(usize, f64)> =
                         free.iter().copied().zip(factors.iter().map(|factor| factor.abs())).collect();
@@ -285,17 +292,17 @@ pub(super) fn tell(
         });
         let run = match reason {
             KeptReason::NotSeen => menu.feeling(index, &best),
-            _ => menu.telling(index, &free, &factors, &best),
+            KeptReason::Confirmed => None,
+            _ => menu.telling((index, candidate), (&free, &factors), (coarse, margin), &best),
         };
         if reason == KeptReason::NotSeen && run.is_none() {
             continue;
         }
-        kept.push((index, KeptNumber::of(&candidate.names[0], &candidate.number, reason, run)));
+        kept.push((index, KeptNumber::of(candidate, reason, run)));
     }
     let felt: Vec<usize> =
         free.iter().copied().filter(|index| is_felt(search, *index, &slopes[index], &weights)).collect();
     let covariance = covariance(search, &best, (&free, &felt), &slopes, &weights, clusters);
-    let margin = margin(&best);
     let of_unfelt = |index: &usize| {
         (!felt.contains(index)).then(|| held_within(search, &best, (*index, &candidates[*index]), margin))
     };
@@ -324,17 +331,23 @@ pub(super) fn tell(
     let mut at_once: BTreeSet<usize> = BTreeSet::new();
     for (index, own) in free.iter().zip(&replacements) {
         for (other, by) in own.iter().flat_map(|other| other.by.iter().map(move |by| (other, by))) {
-            let Candidate { names, number, .. } = &candidates[*by];
+            let candidate = &candidates[*by];
             let place = kept.iter().position(|(other, _)| other == by).unwrap_or_else(|| {
-                kept.push((*by, KeptNumber::of(&names[0], number, KeptReason::NotSeen, None)));
+                kept.push((*by, KeptNumber::of(candidate, KeptReason::NotSeen, None)));
                 kept.len() - 1
             });
-            let there = rounded(number.value, other.at[*by]);
-            kept[place].1.replaces(name(*index), there, stated(&candidates[*by]));
-            // Ceilings may hold at once, and terms of a sum do not.
+            let there = rounded(candidate.number.value, other.at[*by]);
+            kept[place].1.replaces(name(*index), there, stated(candidate));
+            // What would tell it is what tells the two ways.
+            kept[place].1.run = menu.between(&best, other);
+            // Ceilings may hold at once, and terms of a sum do not. What a data sheet says, and no point contradicts, the card has so: it
+            // is the one or the other, and the fitted one holds what was measured.
+            let is_sheet = candidate.number.low.is_none();
             let mut beside = both.at.clone();
             beside[*by] = other.at[*by];
-            let may_hold = |beside: &Found| has_rate && (other.is_held || beside.cost <= best.cost + margin);
+            let may_hold = |beside: &Found| {
+                has_rate && (other.is_held || !is_sheet && beside.cost <= best.cost + margin)
+            };
             if let Some(beside) = search.found(beside).filter(may_hold) {
                 at_once.extend([*index, *by]);
                 both = beside;
@@ -437,7 +450,7 @@ pub(super) fn refusal(
     slopes: &BTreeMap<usize, Vec<f64>>,
     weights: &[f64],
     candidates: &[Candidate],
-    (best, menu): (&Found, &Menu<'_>),
+    (coarse, best, menu): (&Search<'_>, &Found, &Menu<'_>),
 ) -> CalibrationError {
     let name = candidates[index].names[0].clone();
     let (low, high) = bounds(&candidates[index]);
@@ -445,7 +458,10 @@ pub(super) fn refusal(
     let columns: Vec<&Vec<f64>> = others.iter().map(|other| &slopes[other]).collect();
     let (factors, _) = nearest(&columns, &slopes[&index], weights);
     let is_unseen = own * (high - low) < 1.0 || others.is_empty();
-    let run = if is_unseen { menu.feeling(index, best) } else { menu.telling(index, others, &factors, best) };
+    let run = match is_unseen {
+        true => menu.feeling(index, best),
+        false => menu.telling((index, &candidates[index]), (others, &factors), (coarse, margin(best)), best),
+    };
     let run = run.unwrap_or_else(|| ANOTHER_RUN.to_string());
     if is_unseen {
         return CalibrationError::NotSeen { name, run };
