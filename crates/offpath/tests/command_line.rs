@@ -2168,6 +2168,23 @@ fn what_a_run_leaves_of_its_workload_is_told() {
     assert_eq!(said(&set).matches("warning: ").count(), 1);
 }
 
+/// A station that is always busy gives back what was planned, whatever ended meanwhile: who reads the one sees the other.
+#[test]
+fn what_ended_on_the_twin_stands_beside_what_its_station_did() {
+    let (_folder, _, design) = written(
+        r#"{ send = "client-host", bytes = "256 B" },
+        { probability = 0.001, then = [ { compute = "host", time = "1 ms" } ], otherwise = [] },
+        { send = "host-client", bytes = "16 B" }"#,
+    );
+    let twin = &json(&["plan", &design])["twin"];
+    let number = |key: &str| twin[key].as_f64().unwrap_or_else(|| panic!("{key} is a number: {twin}"));
+    let ended = number("requests_completed") / number("window_us");
+    let (low, high) = (number("low_95_mreq_per_s"), number("high_95_mreq_per_s"));
+    let shown = wide_answer(&["plan", &design]);
+    let is_said = shown.contains("ended in the window");
+    assert_eq!(is_said, (ended < low || ended > high) && (ended / number("throughput_mreq_per_s") - 1.0).abs() > 0.02, "{shown}");
+}
+
 #[test]
 fn a_full_store_ends_the_run_with_a_negative_answer() {
     // Room for the 1000 records and half as many more, and 4000 inserts.

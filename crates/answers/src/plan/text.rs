@@ -626,10 +626,28 @@ impl PlanAnswer {
         if let Some(said) = self.unsettled() {
             text += &format!("{said}\n");
         }
-        if twin.rates.throughput().is_some() {
+        if let Some(mean) = twin.rates.throughput() {
+            text += &self.ended_text(mean);
             text += &said.unwrap_or_default();
         }
         text
+    }
+
+    /// How many requests ended, where that is not the rate beside it: who reads one as the count of the other is misled.
+    fn ended_text(&self, mean: f64) -> String {
+        const APART: f64 = 0.02;
+        let twin = &self.twin;
+        let ended = self.unit.of_rate(twin.requests_completed as f64 / (twin.window_us * 1e-6));
+        let is_inside = twin.rates.low_95() <= Some(ended) && Some(ended) <= twin.rates.high_95();
+        if is_inside || (ended / mean - 1.0).abs() <= APART {
+            return String::new();
+        }
+        format!(
+            "      that is what the fullest station did over what a request asks of it in the long run; {} {} ended in the \
+             window\n",
+            short(ended),
+            self.unit.name()
+        )
     }
 
     /// The 99th percentile of the mix in us, where the lowest was sought and the twin tells.
