@@ -36,8 +36,9 @@ mod run;
 pub mod watch;
 
 pub use calibrate::{
-    Calibration, CalibrationError, CalibrationRequest, Directions, ErrorSummary, KeptNumber, KeptReason,
-    LearntDoubt, LearntNumber, PhaseProgress, PredictedPoint, calibrate, program_of,
+    Calibration, CalibrationError, CalibrationRequest, CoveredPoints, Directions, ErrorSummary, KeptNumber,
+    KeptReason, LearntDoubt, LearntNumber, PhaseProgress, PredictedPoint, RunPairs, WidenedErrors, calibrate,
+    program_of,
 };
 
 pub use dma::{DmaBench, DmaOperation, DmaRun};

@@ -7,3 +7,9 @@ mod dma;
 mod expect;
 mod threads;
 mod watch;
+
+/// Whether a page says something, wherever its lines break.
+fn says(page: &str, what: &str) -> bool {
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    words(page).contains(&words(what))
+}

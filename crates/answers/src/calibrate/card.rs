@@ -460,7 +460,8 @@ pub(super) fn card(
         }
         beside.push(CardFile { name: copy, text: document.to_string() });
     }
-    let errors: String = learnt.learnt_errors.iter().map(|errors| of_errors(errors, &source_words)).collect();
+    let errors: String =
+        learnt.learnt_errors.iter().map(|one| of_errors(&one.errors, &source_words)).collect();
     let text = format!("{device}\n# Where it stands.\n{bed}{errors}");
     let mut files = vec![CardFile { name: format!("{}.toml", request.name), text }];
     files.extend(beside);

@@ -9,9 +9,10 @@ use crate::import::{ImportRemarkAnswer, ImportRequest, import_each};
 use crate::system::{SystemAnswer, unlike_ends};
 use crate::tool::refused;
 use offpath_learn::{
-    Calibration, CalibrationError, CalibrationRequest, ErrorSummary, HoldOut, KeptNumber, KeptReason,
-    LearntDoubt, LearntNumber, LeftAside, MeasuredPoint, MeasuredRun, PacketHeader, PhaseProgress,
-    PointCollector, RunKind, ToolBench, ToolRun, calibrate as learn, program_of,
+    Calibration, CalibrationError, CalibrationRequest, Directions, ErrorSummary, HoldOut, KeptNumber,
+    KeptReason, LearntDoubt, LearntNumber, LeftAside, MeasuredPoint, MeasuredRun, PacketHeader,
+    PhaseProgress, PointCollector, RunKind, RunPairs, ToolBench, ToolRun, WidenedErrors, calibrate as learn,
+    program_of,
 };
 use offpath_logs::{LogItem, RemarkKind, TrafficDirections};
 use offpath_profile::{LearntErrors, Library, System};
@@ -107,6 +108,8 @@ pub struct CalibrateAnswer {
     pub repeated_difference: ErrorAnswer,
     /// Held-out points within their 80% intervals.
     pub held_out_within_80: usize,
+    /// The same of those whose series, runs that differ in their payload alone, is fitted at no size.
+    pub held_out_of_unfitted_series: CoveredAnswer,
     /// Runs of a device's DMA of what caches hold against the same of what they do not; null where no log has both.
     pub warm_against_cold: Option<DirectionsAnswer>,
     /// What the card has of its own errors, by which `path --as` widens what rests on its measured numbers: one for each kind
@@ -251,10 +254,14 @@ pub struct CardErrorsAnswer {
     pub nine_of_ten_within: f64,
     /// What no error is taken to exceed: the greatest of these points, more where they stand in few logs.
     pub all_within: f64,
+    /// How many logs these points stand in, or of a device's DMA how many series of sizes.
+    pub clusters: usize,
+    /// How many times as far as the points without their own log (or series) err the four reach, since those are few; 1 where they are not.
+    pub widened_times: f64,
 }
 
 impl CardErrorsAnswer {
-    fn of(errors: &LearntErrors) -> CardErrorsAnswer {
+    fn of(one: &WidenedErrors) -> CardErrorsAnswer {
         let LearntErrors {
             figure,
             traffic,
@@ -263,7 +270,7 @@ impl CardErrorsAnswer {
             eight_of_ten_within,
             nine_of_ten_within,
             all_within,
-        } = errors.clone();
+        } = one.errors.clone();
         CardErrorsAnswer {
             figure,
             traffic,
@@ -272,6 +279,8 @@ impl CardErrorsAnswer {
             eight_of_ten_within,
             nine_of_ten_within,
             all_within,
+            clusters: one.clusters,
+            widened_times: one.widened,
         }
     }
 }
@@ -286,14 +295,36 @@ pub struct MovedLatencyAnswer {
     pub card_ns: f64,
 }
 
-/// Pairs of runs, and which of them is faster.
+/// Points, and how many of them lie within their 80% intervals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CoveredAnswer {
+    /// How many points.
+    pub points: usize,
+    /// How many of them lie within.
+    pub within_80: usize,
+}
+
+/// Pairs of a warm and a cold run, by whether they are measured to differ by more than 2%.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DirectionsAnswer {
+    /// Those that differ.
+    pub apart: RunPairsAnswer,
+    /// Those that do not, which a prediction misses that has one of both faster by more.
+    pub alike: RunPairsAnswer,
+}
+
+/// Pairs of runs, and of how many it is said which is faster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct RunPairsAnswer {
     /// How many pairs.
     pub pairs: usize,
-    /// Of how many the prediction has the same one faster; within 2% neither is.
+    /// Of how many the prediction has the same one faster, or neither where neither is.
     pub right: usize,
+    /// Of how many a rule without a model does: what reads is faster warm, what writes is as fast.
+    pub right_by_rule: usize,
 }
 
 /// A point with its prediction.
@@ -468,9 +499,13 @@ pub fn calibrate_telling(
         held_out_error_of_line: learnt.line.into(),
         repeated_difference: learnt.repeated.into(),
         held_out_within_80: learnt.covered,
-        warm_against_cold: (learnt.warm_against_cold.pairs > 0).then_some(DirectionsAnswer {
-            pairs: learnt.warm_against_cold.pairs,
-            right: learnt.warm_against_cold.right,
+        held_out_of_unfitted_series: CoveredAnswer {
+            points: learnt.covered_elsewhere.points,
+            within_80: learnt.covered_elsewhere.within,
+        },
+        warm_against_cold: (learnt.warm_against_cold != Directions::default()).then_some(DirectionsAnswer {
+            apart: learnt.warm_against_cold.apart.into(),
+            alike: learnt.warm_against_cold.alike.into(),
         }),
         card_errors: learnt.learnt_errors.iter().map(CardErrorsAnswer::of).collect(),
         points: of_points(&points, &learnt),
@@ -647,6 +682,13 @@ impl From<ErrorSummary> for ErrorAnswer {
             p90: of(summary.p90),
             greatest: of(summary.greatest),
         }
+    }
+}
+
+impl From<RunPairs> for RunPairsAnswer {
+    fn from(counted: RunPairs) -> RunPairsAnswer {
+        let RunPairs { pairs, right, right_by_rule } = counted;
+        RunPairsAnswer { pairs, right, right_by_rule }
     }
 }
 

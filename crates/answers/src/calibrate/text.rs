@@ -1,6 +1,9 @@
 //! What logs say of a card, as a page of text.
 
-use super::{CalibrateAnswer, CalibratedPointAnswer, DirectionsAnswer, ErrorAnswer, MovedLatencyAnswer};
+use super::{
+    CalibrateAnswer, CalibratedPointAnswer, CardErrorsAnswer, CoveredAnswer, DirectionsAnswer, ErrorAnswer,
+    MovedLatencyAnswer,
+};
 use offpath_profile::Provenance;
 use offpath_terminal::output::{Screen, TableCell, counted, signed};
 
@@ -83,6 +86,10 @@ impl CalibrateAnswer {
             ]
         });
         text += &screen.table(&["number", "base", "fitted", "90% interval", ""], rows.collect());
+        if !self.numbers.is_empty() {
+            text += "An interval is of what the fitted logs scatter by and of what other numbers leave open: what another log says may lie \
+                     outside, and a row less may move it, and with it whether the number is told.\n";
+        }
         let ended: Vec<&str> = self
             .numbers
             .iter()
@@ -194,17 +201,42 @@ impl CalibrateAnswer {
                  `path --as` are of runs to come and wider, by what all numbers of the card leave open.\n",
                 self.held_out_within_80, self.held_out_error.points
             );
+            let CoveredAnswer { points, within_80 } = self.held_out_of_unfitted_series;
+            if points > 0 {
+                text += &format!(
+                    "Of those, {} of {} are of runs that are fitted at other sizes, and {within_80} of {points} of runs that are fitted at \
+                     none.\n",
+                    self.held_out_within_80 - within_80,
+                    self.held_out_error.points - points,
+                );
+            }
         }
-        if let Some(DirectionsAnswer { pairs, right }) = self.warm_against_cold {
+        if let Some(DirectionsAnswer { apart, alike }) = self.warm_against_cold {
             text += &format!(
-                "Warm against cold: {right} of {pairs} pairs of runs differ in the predicted direction; within 2% is no difference.\n"
+                "Warm against cold: of {} that differ by over 2%, {} do in the predicted direction, and {} do as a rule without a model \
+                 says (what reads is faster warm, what writes as fast). Of {} that do not, {} are predicted not to, by that rule {}.\n",
+                counted(apart.pairs as u64, "pair"),
+                apart.right,
+                apart.right_by_rule,
+                counted(alike.pairs as u64, "pair"),
+                alike.right,
+                alike.right_by_rule,
             );
         }
+        let few = |one: &CardErrorsAnswer| match one.widened_times > 1.0 {
+            true => format!(
+                ", of {} {} alone, too few to say what another one errs by, so that what they err by is taken {:.1} times as far",
+                one.clusters,
+                if one.traffic.iter().any(|traffic| traffic == "dma") { "series" } else { "logs" },
+                one.widened_times
+            ),
+            false => String::new(),
+        };
         for one in &self.card_errors {
             let within = |log: f64| percent(Some(log.exp() - 1.0));
             text += &format!(
                 "A prediction of {} of {} in another log is taken to be off by {} in half of all, {} in eight of ten, {} in nine of ten and \
-                 {} at most, by {} points without their own run and log, more where the logs are few: the card has it, and `path --as` \
+                 {} at most, by {} points without their own run and log{}: the card has it, and `path --as` \
                  widens by it. A log that repeats another is another log here, so that runs of other settings may be farther off. Of other \
                  verbs, directions and few requests in flight it says nothing.\n",
                 one.figure,
@@ -214,6 +246,7 @@ impl CalibrateAnswer {
                 within(one.nine_of_ten_within),
                 within(one.all_within),
                 one.points,
+                few(one),
             );
         }
         let throughput = self.card_errors.iter().find(|one| one.figure == "throughput");

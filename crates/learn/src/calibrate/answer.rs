@@ -225,13 +225,51 @@ pub struct ErrorSummary {
     pub greatest: f64,
 }
 
-/// Pairs of runs and which of them is faster.
+impl PredictedPoint {
+    /// Whether a figure lies within its 80% interval.
+    pub fn holds(&self, measured: f64) -> bool {
+        (self.low_80..=self.high_80).contains(&measured)
+    }
+}
+
+/// Points, and how many of them lie within their 80% intervals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Directions {
+pub struct CoveredPoints {
+    /// How many points.
+    pub points: usize,
+    /// How many of them lie within.
+    pub within: usize,
+}
+
+/// Pairs of runs, and of how many it is said which is faster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunPairs {
     /// How many pairs.
     pub pairs: usize,
     /// Of how many the prediction has the same one faster, or neither where neither is.
     pub right: usize,
+    /// Of how many a rule without a model does: what reads is faster warm, what writes is as fast.
+    pub right_by_rule: usize,
+}
+
+/// Pairs of a warm and a cold run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Directions {
+    /// Those that are measured to differ.
+    pub apart: RunPairs,
+    /// Those that are not: a prediction misses them where it has one of both faster.
+    pub alike: RunPairs,
+}
+
+/// Errors that a card keeps, and how far they are widened for what they are known of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WidenedErrors {
+    /// What the card has.
+    pub errors: LearntErrors,
+    /// The clusters that they are of: logs, or of a device's DMA series.
+    pub clusters: usize,
+    /// How many times as far they reach as those of points without their cluster, since these are few.
+    pub widened: f64,
 }
 
 /// What was learnt.
@@ -262,15 +300,17 @@ pub struct Calibration {
     pub repeated: ErrorSummary,
     /// Held-out points within their 80% intervals.
     pub covered: usize,
+    /// The same of those whose series, runs that differ in their payload alone, is fitted at no size.
+    pub covered_elsewhere: CoveredPoints,
     /// What the logs of fitted points say that leaves the numbers in doubt, and what they state differently from one another.
     pub log_doubts: Vec<LogDoubt>,
     /// Whether the model describes the card: where it does not, no number is taken to be measured.
     pub is_described: bool,
-    /// Runs of a device's DMA of what caches hold against the same of what they do not; none where no log has both.
+    /// Runs of a device's DMA of what caches hold against the same of what they do not; no pairs where no log has both.
     pub warm_against_cold: Directions,
     /// What a prediction of a run that is fitted nowhere is off by beyond what the numbers leave open, for each kind of figure
     /// of which the fitted points tell: no held-out point is in it.
-    pub learnt_errors: Vec<LearntErrors>,
+    pub learnt_errors: Vec<WidenedErrors>,
 }
 
 /// From which median error on a card that a roofline describes twice as well is said to be described by the roofline alone.

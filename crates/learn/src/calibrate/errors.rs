@@ -1,8 +1,8 @@
 //! What predictions err by: without their own run, without what errs together with it, and from one run to its repetition.
 
-use super::answer::{Directions, ErrorSummary, PredictedPoint};
+use super::answer::{CoveredPoints, Directions, ErrorSummary, PredictedPoint, WidenedErrors};
 use crate::descent::SCALE;
-use crate::dma::DmaRun;
+use crate::dma::{DmaOperation, DmaRun};
 use crate::points::{ALIKE, LogDoubt, MeasuredPoint};
 use crate::run::{MeasuredRun, RunKind};
 use offpath_profile::{LEARNT_FIGURES, LearntErrors};
@@ -114,7 +114,7 @@ pub(super) fn learnt_errors(
     points: &[MeasuredPoint],
     clusters: &[usize],
     (left_out, left_out_clusters): (&[Option<f64>], &[Option<f64>]),
-) -> Option<LearntErrors> {
+) -> Option<WidenedErrors> {
     let own = (0..points.len()).filter(|index| points[*index].run.kind() == kind);
     let errors = |left_out: &[Option<f64>]| -> Vec<f64> {
         let error = |index: usize| Some((left_out[index]? / points[index].measured).ln().abs());
@@ -139,7 +139,7 @@ pub(super) fn learnt_errors(
         RunKind::Bandwidth => throughput,
         RunKind::Latency => latency,
     };
-    Some(LearntErrors {
+    let errors = LearntErrors {
         figure: figure.to_string(),
         traffic: traffic.into_iter().collect(),
         points: of_clusters.len() as u64,
@@ -147,7 +147,8 @@ pub(super) fn learnt_errors(
         eight_of_ten_within: within(0.8),
         nine_of_ten_within: within(0.9),
         all_within: within(1.0),
-    })
+    };
+    Some(WidenedErrors { errors, clusters: told.len(), widened: few })
 }
 
 /// What runs that were repeated differ by.
@@ -187,7 +188,8 @@ pub(super) fn contradiction(points: &[&MeasuredPoint]) -> Option<(f64, LogDoubt)
     (ratio > ALIKE).then_some((ratio, LogDoubt { said, is_of_figures: true }))
 }
 
-/// Which of two runs is faster, where they differ in what caches hold alone. What the fit takes for scatter is no difference.
+/// Which of two runs is faster, where they differ in what caches hold alone. What the fit takes for scatter is no difference: where
+/// none is measured no direction can be missed, so that such pairs count apart.
 pub(super) fn warm_against_cold(points: &[MeasuredPoint], answer: &[PredictedPoint]) -> Directions {
     let direction = |warm: f64, cold: f64| match (warm / cold).ln() {
         apart if apart.abs() <= SCALE => 0,
@@ -198,13 +200,36 @@ pub(super) fn warm_against_cold(points: &[MeasuredPoint], answer: &[PredictedPoi
     for (cold, point) in points.iter().enumerate() {
         let Some(run) = point.run.dma().filter(|run| !run.is_warm) else { continue };
         let same = MeasuredRun::Dma(DmaRun { is_warm: true, ..run.clone() });
+        // Who knows no number says that what reads is faster warm, and that what writes does not wait for the memory.
+        let by_rule = match (run.operation, run.kind) {
+            (DmaOperation::Write | DmaOperation::WriteThenRead, _) => 0,
+            (_, RunKind::Bandwidth) => 1,
+            (_, RunKind::Latency) => -1,
+        };
         let own = |warm: &usize| points[*warm].run == same && points[*warm].file == point.file;
         for warm in (0..points.len()).filter(own) {
             let measured = direction(points[warm].measured, point.measured);
             let predicted = direction(answer[warm].predicted, answer[cold].predicted);
-            found.pairs += 1;
-            found.right += usize::from(measured == predicted);
+            let of = if measured == 0 { &mut found.alike } else { &mut found.apart };
+            of.pairs += 1;
+            of.right += usize::from(measured == predicted);
+            of.right_by_rule += usize::from(measured == by_rule);
         }
+    }
+    found
+}
+
+/// Held-out points of series of which none is fitted, and how many of them lie within their intervals.
+pub(super) fn covered_elsewhere(
+    points: &[MeasuredPoint],
+    scatter: &Scatter,
+    answer: &[PredictedPoint],
+) -> CoveredPoints {
+    let mut found = CoveredPoints::default();
+    let is_elsewhere = |one: &&PredictedPoint| !scatter.own.contains_key(&points[one.point].run.series());
+    for one in answer.iter().filter(is_elsewhere) {
+        found.points += 1;
+        found.within += usize::from(one.holds(points[one.point].measured));
     }
     found
 }

@@ -11,8 +11,8 @@ mod simple;
 mod tell;
 
 pub use answer::{
-    Calibration, CalibrationError, Directions, ErrorSummary, KeptNumber, KeptReason, LearntDoubt,
-    LearntNumber, PredictedPoint, program_of,
+    Calibration, CalibrationError, CoveredPoints, Directions, ErrorSummary, KeptNumber, KeptReason,
+    LearntDoubt, LearntNumber, PredictedPoint, RunPairs, WidenedErrors, program_of,
 };
 
 pub(crate) use errors::quantile;
@@ -22,7 +22,7 @@ use crate::points::{HoldOut, MeasuredPoint, held_out, holds_nothing, log_doubts}
 use crate::posting::KnownLoops;
 use crate::run::{MeasuredRun, RunKind};
 use candidates::{Runs, bounds, candidates, logarithm};
-use errors::{SIDE_80, Scatter, clusters, contradiction, learnt_errors, repeated, warm_against_cold};
+use errors::{SIDE_80, Scatter, clusters, contradiction, covered_elsewhere, learnt_errors, repeated, warm_against_cold};
 use learnt::{LeftOpen, differing, learnt, undescribed};
 use menu::{Menu, telling_difference};
 use offpath_profile::System;
@@ -235,9 +235,7 @@ pub fn calibrate(request: &CalibrationRequest<'_>) -> Result<Calibration, Calibr
     };
     let is_held = |index: usize| held[index];
     let is_fitted = |index: usize| !held[index];
-    let covered = answer
-        .iter()
-        .filter(|one| one.held_out && (one.low_80..=one.high_80).contains(&points[one.point].measured));
+    let covered = answer.iter().filter(|one| one.held_out && one.holds(points[one.point].measured));
     let of_held = summary(&is_held, &|one| Some(one.predicted));
     let of_roofline = summary(&is_held, &|one| Some(one.roofline));
     let is_described = !of_held.is_worse_than(&of_roofline);
@@ -285,6 +283,7 @@ pub fn calibrate(request: &CalibrationRequest<'_>) -> Result<Calibration, Calibr
         repeated: repeated(points, &places),
         warm_against_cold: warm_against_cold(points, &answer),
         covered: covered.count(),
+        covered_elsewhere: covered_elsewhere(points, &scatter, &answer),
         kept,
         points: answer,
     })
