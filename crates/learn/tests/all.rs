@@ -5,5 +5,6 @@ mod describe;
 mod diagnose;
 mod dma;
 mod expect;
+mod forms;
 mod threads;
 mod watch;

@@ -82,6 +82,8 @@ pub(crate) struct Row<'a> {
     pub(crate) tool: LogTool,
     pub(crate) conditions: Arc<LogConditions>,
     pub(crate) line: u64,
+    /// Its number, of [`Sink::begin_row`].
+    pub(crate) number: u64,
     /// The line as it stands, for remarks.
     pub(crate) text: &'a str,
 }
@@ -114,6 +116,7 @@ impl Row<'_> {
             conditions: self.conditions.clone(),
             cautions,
             line: self.line,
+            row: self.number,
         });
         true
     }

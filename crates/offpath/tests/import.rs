@@ -159,7 +159,7 @@ fn standard_input_is_a_log() {
     assert!(
         text.lines()
             .nth(1)
-            .is_some_and(|row| row.starts_with("-,2,pcie-bench,bandwidth_gbit_per_s_mean,32,")),
+            .is_some_and(|row| row.starts_with("-,2,1,pcie-bench,bandwidth_gbit_per_s_mean,32,")),
         "{text}"
     );
 }

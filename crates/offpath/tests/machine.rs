@@ -557,3 +557,48 @@ fn a_healthy_card_that_is_not_known_is_called_neither_low_nor_high() {
         ["low", "high", "contradictory"].iter().filter_map(|verdict| verdicts.get(verdict)).sum();
     assert!(alarms <= 1 && off >= 6, "{verdicts:?}, {off} with rows that are off");
 }
+
+/// An acceptance test says the same of a run, whether its log is text, JSON an entry a line or on one line, or both sides of it.
+#[test]
+fn an_acceptance_test_says_one_thing_of_a_run_in_every_form() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let expected = json(&["path", "connectx7", "--as", "ib_read_bw", "-s", "65536", "--mtu", "4KiB"]);
+    let rate = expected["rows"][0]["operations_per_s_mean"].as_f64().expect("a rate");
+    let pretty = |times: f64| {
+        let (rate, gbit) = (rate * times / 1e6, rate * times * 65536.0 * 8.0 / 1e9);
+        format!(
+            "{{\n\"test_info\": {{\n\"test\": \"RDMA_Read_BW_Test\",\n\"Dual_port\": \"OFF\",\n\"Device\": \"mlx5_0\",\n\"Number_of_qps\": 1,\n\
+             \"Transport_type\": \"IB\",\n\"Connection_type\": \"RC\",\n\"TX_depth\": 128,\n\"CQ_Moderation\": 1,\n\"Outstand_reads\": 16,\n\
+             \"Mtu\": 4096,\n\"Link_type\": \"IB\"\n}},\n\"results\": {{\n\"MsgSize\": 65536,\n\"n_iterations\": 1000,\n\"BW_peak\": {:.2},\n\
+             \"BW_average\": {gbit:.2},\n\"MsgRate\": {rate:.6}\n}}\n}}\n",
+            gbit * 1.01
+        )
+    };
+    let on_a_line = |times: f64| pretty(times).split_whitespace().collect::<Vec<_>>().join(" ") + "\n";
+    let list = |between: &str, of: &dyn Fn(f64) -> String, all: [f64; 2]| {
+        format!("[{between}{}{between}]\n", all.map(|times| of(times).trim_end().to_string()).join(","))
+    };
+    for (all, code, reaching) in [([1.0, 0.99], 0, 2), ([1.0, 0.5], 1, 1)] {
+        let forms = [
+            pretty(all[0]) + &pretty(all[1]),
+            on_a_line(all[0]) + &on_a_line(all[1]),
+            list("\n", &pretty, all),
+            list("", &on_a_line, all),
+        ];
+        for (place, form) in forms.iter().enumerate() {
+            let file = folder.path().join(format!("{place}-{code}.json")).display().to_string();
+            fs::write(&file, form).expect("a log");
+            let asked = ["diagnose", &file, "--device", "connectx7", "--expect", "0.9", "--format", "json"];
+            let found = offpath(&asked);
+            let answer: serde_json::Value = serde_json::from_str(&found.stdout).expect("it is JSON");
+            check(&answer, &schema("diagnose.json"), "diagnose");
+            let rows = answer["points"].as_array().map(Vec::len);
+            assert_eq!(
+                (found.code, rows, &answer["reaching_rows"]),
+                (code, Some(2), &reaching.into()),
+                "{form}: {answer}"
+            );
+            assert_eq!(answer["failed"].as_array().map(Vec::len), Some(0), "{form}: {answer}");
+        }
+    }
+}

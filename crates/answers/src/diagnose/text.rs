@@ -114,6 +114,10 @@ impl DiagnoseAnswer {
         for assumed in &self.assumed {
             text += &format!("{assumed}\n");
         }
+        for again in &self.repeated {
+            let rows = counted(again.count, "row");
+            text += &format!("counted once: {}:{}, {rows}: {}\n", again.file, again.line, again.why);
+        }
         for skipped in &self.skipped {
             text += &format!("not compared: {} figures: {}\n", skipped.count, skipped.why);
         }

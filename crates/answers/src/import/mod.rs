@@ -74,6 +74,8 @@ pub struct ImportedFigureAnswer {
     pub file: String,
     /// The line, from 1.
     pub line: u64,
+    /// The row or run that the figure is of, in the order of the file, from 1: figures that share it are of one run.
+    pub row: u64,
     /// Who measured.
     pub tool: &'static str,
     /// What the figure means, with the unit of `value` and `step`, as in `latency_ns_p99` or `bandwidth_gbit_per_s_mean`.
@@ -329,6 +331,7 @@ impl ImportedFigureAnswer {
         ImportedFigureAnswer {
             file: file.to_string(),
             line: figure.line,
+            row: figure.row,
             tool: figure.tool.name(),
             metric: figure.key(),
             value: figure.figure.value(),
@@ -359,9 +362,10 @@ impl ImportedFigureAnswer {
     }
 
     /// The names of [`cells`](ImportedFigureAnswer::cells).
-    pub const COLUMNS: [&'static str; 28] = [
+    pub const COLUMNS: [&'static str; 29] = [
         "file",
         "line",
+        "row",
         "tool",
         "metric",
         "value",
@@ -392,7 +396,7 @@ impl ImportedFigureAnswer {
 
     /// The figure as a row of text, a cell for each key of its JSON. What the log does not say is empty, cautions are
     /// joined by blanks, and further conditions are `key=value`, joined by `; `.
-    pub fn cells(&self) -> [String; 28] {
+    pub fn cells(&self) -> [String; 29] {
         fn number<T: ToString>(value: Option<T>) -> String {
             value.map_or_else(String::new, |value| value.to_string())
         }
@@ -401,6 +405,7 @@ impl ImportedFigureAnswer {
         [
             self.file.clone(),
             self.line.to_string(),
+            self.row.to_string(),
             self.tool.to_string(),
             self.metric.clone(),
             self.value.to_string(),

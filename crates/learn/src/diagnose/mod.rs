@@ -181,8 +181,8 @@ pub struct Diagnosis {
     pub skipped: BTreeMap<String, u64>,
     /// Rows of perftest's runs that are not compared, by file and reason.
     pub left_aside: Vec<LeftAside>,
-    /// Files all of whose rows are those of another one, which is named behind each and stands for both.
-    pub copies: Vec<(Arc<str>, Arc<str>)>,
+    /// Rows that say again what others say, copies and what the other side of a run prints, by file and reason: they count once.
+    pub repeated: Vec<LeftAside>,
 }
 
 /// Says what is the matter with the figures of logs taken on a path of `system`.
@@ -206,12 +206,7 @@ pub fn diagnose(
         )
     });
     let mut assumed: Vec<String> = varied.collect();
-    let points::Found { series: all, mut skipped, mut aside, copies } = points::series(figures);
-    assumed.extend(
-        copies
-            .iter()
-            .map(|(copy, earlier)| format!("{copy}: all its rows stand in {earlier}, too, and count once")),
-    );
+    let points::Found { series: all, mut skipped, mut aside, repeated } = points::series(figures);
     let layers = all.iter().map(|series| series.conditions.link_layer.as_deref());
     let roce =
         PacketHeader::of_link_layers(layers).and_then(|header| Some((header, header.put_into(system)?)));
@@ -245,7 +240,7 @@ pub fn diagnose(
         else {
             let why = "no program of perftest over RC that is modelled writes such rows";
             *skipped.entry(why.into()).or_default() += series.points.len() as u64;
-            series.points.iter().for_each(|point| aside.add_point(series, point, why));
+            series.points.iter().for_each(|point| series.leave(point, why, &mut aside));
             continue;
         };
         assumed.extend(assumptions(series, program));
@@ -255,7 +250,7 @@ pub fn diagnose(
                 None => {
                     let why = "the row's payload is not said";
                     *skipped.entry(why.into()).or_default() += 1;
-                    aside.add_point(series, point, why);
+                    series.leave(point, why, &mut aside);
                 }
             }
         }
@@ -275,7 +270,7 @@ pub fn diagnose(
             match (healthy.expect(&row.runs.reference), healthy.expect(&row.runs.stated)) {
                 (Ok(expected), Ok(as_stated)) => (expected, as_stated),
                 (Err(error), _) | (_, Err(error)) => {
-                    aside.add_point(row.series, row.point, &error.to_string());
+                    row.series.leave(row.point, &error.to_string(), &mut aside);
                     *skipped.entry(error.to_string()).or_default() += 1;
                     continue;
                 }
@@ -285,7 +280,7 @@ pub fn diagnose(
         let (Some(figure), Some(figure_as_stated)) = figures else {
             let why = "a figure that no model predicts";
             *skipped.entry(why.into()).or_default() += 1;
-            aside.add_point(row.series, row.point, why);
+            row.series.leave(row.point, why, &mut aside);
             continue;
         };
         let (reference, stated) = (points::performance(figure), points::performance(figure_as_stated));
@@ -329,7 +324,7 @@ pub fn diagnose(
             .unwrap_or_default(),
         skipped,
         left_aside: aside.into_rows(),
-        copies,
+        repeated: repeated.into_rows(),
     };
     if kept.is_empty() {
         return Ok(diagnosis);

@@ -89,11 +89,13 @@ fn block(text: &str, place: usize) -> Option<Bytes> {
 
 /// Puts the figures of one direction down.
 fn put(direction: &Node, conditions: Arc<LogConditions>, cautions: LogCautions, sink: &mut Sink) {
+    let number = sink.begin_row();
     let put = |node: &Node, metric, scale, sink: &mut Sink| {
         let text = node.text().unwrap_or_default();
         match Printed::read(text) {
             Some(printed) => {
-                let row = Row { tool: LogTool::Fio, conditions: conditions.clone(), line: node.line, text };
+                let conditions = conditions.clone();
+                let row = Row { tool: LogTool::Fio, conditions, line: node.line, number, text };
                 row.put(metric, printed, scale, cautions, sink);
             }
             None => sink.remark(RemarkKind::Withheld, node.line, text, "a figure of fio that is no number"),

@@ -103,10 +103,12 @@ impl LineTool for NcclTests {
             own.set_text("buffers", name);
             Arc::new(own)
         });
-        for (place, (metric, scale), number) in figures {
-            let conditions = by_place[usize::from(place > 1)].clone();
-            let row = Row { tool: LogTool::NcclTests, conditions, line: line.number, text };
-            row.put(metric, number, scale, LogCautions::default(), sink);
+        let number = [sink.begin_row(), sink.begin_row()];
+        for (place, (metric, scale), printed) in figures {
+            let place = usize::from(place > 1);
+            let (conditions, number) = (by_place[place].clone(), number[place]);
+            let row = Row { tool: LogTool::NcclTests, conditions, line: line.number, number, text };
+            row.put(metric, printed, scale, LogCautions::default(), sink);
         }
         Taken::Measured
     }
@@ -142,6 +144,7 @@ impl NcclTests {
             tool: LogTool::NcclTests,
             conditions: Arc::new(conditions),
             line: line.number,
+            number: sink.begin_row(),
             text: line.text,
         };
         let metric = LogMetric::new(MetricSubject::BusBandwidth, MetricStatistic::Mean);
