@@ -163,6 +163,10 @@ pub struct DiagnosedPointAnswer {
     pub line: u64,
     /// The run, in words.
     pub run: String,
+    /// The same without its payload, which rows of a sweep have in common.
+    pub test: String,
+    /// Bytes of a message.
+    pub payload_bytes: u64,
     /// What the figures mean, with their unit.
     pub metric: String,
     /// What was measured.
@@ -561,6 +565,8 @@ impl DiagnosedPointAnswer {
             file: point.file.to_string(),
             line: point.line,
             run: point.run.clone(),
+            test: point.test.clone(),
+            payload_bytes: point.payload.get(),
             metric: point.metric.clone(),
             measured: value(&point.measured),
             expected: value(&point.expected),

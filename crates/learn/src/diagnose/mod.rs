@@ -22,7 +22,7 @@ use cause::variants;
 use machine::contradictions;
 use offpath_logs::{LogFigure, TrafficDirections};
 use offpath_profile::System;
-use offpath_quantity::Quantity;
+use offpath_quantity::{Bytes, Quantity};
 use offpath_route::Router;
 use points::PrintedUnit;
 use rank::{Fit, of_plateau, of_short_latencies};
@@ -66,6 +66,10 @@ pub struct DiagnosedPoint {
     pub line: u64,
     /// The run, in words.
     pub run: String,
+    /// The same without its payload.
+    pub test: String,
+    /// Bytes of a message.
+    pub payload: Bytes,
     /// The figure's key.
     pub metric: String,
     /// What was measured.
@@ -289,6 +293,8 @@ pub fn diagnose(
             file: row.series.file.clone(),
             line: row.point.line,
             run: row.runs.stated.to_string(),
+            test: row.runs.stated.test(),
+            payload: row.runs.stated.payload,
             metric: row.point.metric.to_string(),
             measured: row.point.measured,
             expected: figure,
