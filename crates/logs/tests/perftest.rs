@@ -1234,3 +1234,27 @@ fn both_ends_of_a_run_call_their_queue_pairs_alike() {
     assert_ne!(names(&[two, one], &[three, one]), Some(several));
     assert_eq!(names(&[one], &[]), None);
 }
+
+/// What `offpath path --as` prints looks like a log, and is none; a log behind it is.
+#[test]
+fn a_prediction_is_no_log() {
+    let prediction = "ib_read_bw from client-host on connectx7 in testbed bluefield3-pair, mode nic\n\n \
+                      Number of qps   : 1\t\tConnection type : RC\n TX depth        : 128\n CQ Moderation   : 100\n \
+                      Mtu             : 1024[B]\n Outstand reads  : 16\n \
+                      #bytes     #iterations    BW peak[MiB/sec]    BW average[MiB/sec]   MsgRate[Mpps]\n \
+                      2          1000           -                  10.31                5.406963\n \
+                      4          1000           0.00               20.63                5.406959\n\n\
+                      What bounds each row, in M messages/s\n payload  binds              then\n     \
+                      2 B  posting thread 5.46  READs in flight 8.61\n";
+    let found = read(prediction);
+    assert_eq!(found.figures, []);
+    assert_eq!(found.remarked(RemarkKind::Withheld), [1]);
+    assert_eq!(found.remarks.len(), 1, "{:?}", found.remarks);
+    assert!(found.remarks[0].why.contains("no measurement"), "{:?}", found.remarks);
+    let log = head("RDMA_Write BW Test", " TX depth        : 128\n CQ Moderation   : 100\n")
+        + GBIT
+        + " 4096       5000             92.10              92.00                2.807617\n"
+        + RULER;
+    assert_eq!(read(&(prediction.to_string() + &log)).figures.len(), 3);
+    assert_eq!(read(&(log + prediction)).figures.len(), 3);
+}

@@ -6,7 +6,7 @@ mod rows;
 mod stream;
 mod text;
 
-use crate::machine::GZIP;
+use crate::machine::{GZIP, is_archive};
 use crate::{ByName, SCHEMA_VERSION};
 use offpath_logs::{
     LineAccount, LogDetail, LogItem, LogMeasurement, LogReader, LogRemark, LogSide, RemarkKind,
@@ -240,6 +240,13 @@ pub(crate) fn import_from(
         return Err(Failure::input(
             format!("`{file}` is compressed by gzip, and is not unpacked here"),
             "`gunzip` it, or name `-` and pipe what `zcat` prints of it",
+        ));
+    }
+    if is_archive(input.fill_buf().map_err(|error| unreadable(file, &error))?) {
+        return Err(Failure::input(
+            format!("`{file}` is an archive, as `offpath collect` writes one of a machine, and no log"),
+            "`offpath new device NAME --from FILE` and `offpath diagnose LOG --collection FILE` read what a machine says of itself; of \
+             other archives unpack the logs and name them",
         ));
     }
     let mut reader = LogReader::new(input);
