@@ -18,6 +18,7 @@ pub mod diagnose;
 pub mod explain;
 pub mod export;
 mod figures;
+mod file_names;
 pub mod fit;
 pub mod import;
 pub mod machine;

@@ -32,6 +32,7 @@ mod expect;
 mod link_layer;
 mod points;
 mod posting;
+mod printed;
 mod run;
 pub mod watch;
 

@@ -1,8 +1,9 @@
 //! Measured points of logs: which figures count, once each, and which are kept for prediction.
 
+use crate::printed::{Aside, PrintedRows};
 use crate::run::{MeasuredRun, NotARun, RunKind};
 use offpath_logs::{
-    LogCaution, LogDetail, LogFigure, LogMeasurement, LogMetric, LogSide, MetricStatistic, MetricSubject,
+    LogCaution, LogDetail, LogFigure, LogMeasurement, LogMetric, MetricStatistic, MetricSubject,
 };
 use offpath_quantity::Bytes;
 use offpath_route::Verb;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 pub struct MeasuredPoint {
     /// The log.
     pub file: String,
-    /// Its line.
+    /// The first line of its row.
     pub line: u64,
     /// What was run.
     pub run: MeasuredRun,
@@ -135,21 +136,18 @@ pub struct LeftAside {
 /// Collects the points of logs.
 #[derive(Clone, Debug, Default)]
 pub struct PointCollector {
-    points: Vec<MeasuredPoint>,
-    sides: Vec<Option<LogSide>>,
-    aside: BTreeMap<(String, String), LeftAside>,
-    /// The last row, whose figures say one thing several ways.
-    row: Option<(String, u64)>,
-    /// Whether the one of them that is taken is no coarse one, and its rank.
-    taken: (bool, u8),
+    rows: PrintedRows,
+    /// The point of a row, by its place: its figures say one thing several ways.
+    points: BTreeMap<usize, RowPoint>,
+    /// The last row that gave a point, or none.
+    last: Option<usize>,
+    aside: Aside,
     /// The path that is asked for, where logs say theirs.
     path: Option<String>,
 }
 
-/// A point with the side that printed it.
-type Sided = (MeasuredPoint, Option<LogSide>);
-/// Which file has a figure, and which side printed it.
-type Printed = (String, Option<LogSide>);
+/// A row's point, whether its figure is no coarse one, and its rank.
+type RowPoint = (MeasuredPoint, (bool, u8));
 
 /// A figure that is rounded by more than this share of it says less than one beside it that is not.
 const COARSE: f64 = 0.005;
@@ -176,17 +174,22 @@ impl PointCollector {
 
     /// Takes a figure of a log, where it is one that a prediction can be held to.
     pub fn take(&mut self, file: &str, figure: &LogMeasurement) {
-        let LogMeasurement { metric, line, .. } = figure;
+        let LogMeasurement { metric, .. } = figure;
+        // A single operation is no row.
+        if metric.statistic == MetricStatistic::Sample {
+            return;
+        }
+        let place = self.rows.add(file, figure);
         if let (Some(asked), Some(LogDetail::Text(path))) = (&self.path, figure.conditions.more.get("path"))
             && **path != **asked
         {
             let why = format!("it is of path {path}; `--path {path}` learns from it");
-            return self.leave(file, *line, why);
+            return self.leave(place, &why);
         }
         let run = match MeasuredRun::of(figure) {
             Ok(run) => run,
             Err(NotARun::OtherMetric { .. }) => return,
-            Err(why) => return self.leave(file, *line, why.to_string()),
+            Err(why) => return self.leave(place, &why.to_string()),
         };
         let Some(rank) = rank(metric) else { return };
         let is_fine = figure.step.value() / figure.figure.value() <= COARSE;
@@ -198,20 +201,20 @@ impl PointCollector {
             }
             (MetricSubject::Latency, LogFigure::Time(time)) => time.as_seconds(),
             (MetricSubject::Latency, _) => {
-                return self.leave(
-                    file,
-                    *line,
-                    "times in cycles: the log does not say how long one is".into(),
-                );
+                return self.leave(place, "times in cycles: the log does not say how long one is");
             }
             _ => return,
         };
         if !(measured.is_finite() && measured > 0.0) {
-            return self.leave(file, *line, "a figure of 0 has no prediction".into());
+            return self.leave(place, "a figure of 0 has no prediction");
+        }
+        self.last = Some(place);
+        if self.points.get(&place).is_some_and(|(_, taken)| *taken >= own) {
+            return;
         }
         let point = MeasuredPoint {
             file: file.to_string(),
-            line: *line,
+            line: self.rows.row(place).line,
             run,
             measured,
             metric: *metric,
@@ -219,83 +222,24 @@ impl PointCollector {
             device: figure.conditions.device.clone(),
             has_varied_clock: figure.cautions.has(LogCaution::FrequencyVaried),
         };
-        // Several figures of one row are one point.
-        if self.row.as_ref().is_some_and(|(of, at)| of == file && at == line)
-            && let Some(last) = self.points.last_mut()
-            && last.file == *file
-            && last.line == *line
-        {
-            if self.taken < own {
-                *last = point;
-                self.taken = own;
-            }
-            return;
-        }
-        (self.row, self.taken) = (Some((file.to_string(), *line)), own);
-        self.points.push(point);
-        self.sides.push(figure.conditions.side);
+        self.points.insert(place, (point, own));
     }
 
-    fn leave(&mut self, file: &str, line: u64, why: String) {
-        if self.row.as_ref().is_some_and(|(of, at)| of == file && *at == line) {
-            return;
+    /// A row gives no point, where none of its figures gave one before.
+    fn leave(&mut self, place: usize, why: &str) {
+        if self.last.replace(place) != Some(place) {
+            self.aside.add(place, self.rows.row(place).at(), why);
         }
-        self.row = Some((file.to_string(), line));
-        let entry = self.aside.entry((file.to_string(), why.clone()));
-        entry.or_insert_with(|| LeftAside { file: file.to_string(), line, rows: 0, why }).rows += 1;
     }
 
-    /// The points, and what gave none. What is said twice counts once: a row's figure is known only when the row has ended.
-    pub fn finish(mut self) -> (Vec<MeasuredPoint>, Vec<LeftAside>) {
-        let points = std::mem::take(&mut self.points).into_iter().zip(std::mem::take(&mut self.sides));
-        let mut files: Vec<(String, Vec<Sided>)> = Vec::new();
-        for (point, side) in points {
-            match files.iter_mut().find(|(name, _)| *name == point.file) {
-                Some((_, own)) => own.push((point, side)),
-                None => files.push((point.file.clone(), vec![(point, side)])),
-            }
+    /// The points, and what gave none. What is said twice counts once: a row's figures are known only when the row has ended.
+    pub fn finish(self) -> (Vec<MeasuredPoint>, Vec<LeftAside>) {
+        let PointCollector { rows, mut points, mut aside, .. } = self;
+        for (place, why) in rows.repeated(points.keys().copied().collect()) {
+            points.remove(&place);
+            aside.add(place, rows.row(place).at(), &why);
         }
-        let is_same = |one: &Sided, other: &Sided| {
-            let key = |one: &Sided| (one.0.metric, one.1);
-            one.0.run == other.0.run && one.0.measured == other.0.measured && key(one) == key(other)
-        };
-        let mut known: BTreeMap<(MeasuredRun, u64), Vec<Printed>> = BTreeMap::new();
-        let mut kept = Vec::new();
-        for (index, (_, rows)) in files.iter().enumerate() {
-            // Two runs may print the same figure once; all of them are the same in a copy.
-            let copied = files[..index]
-                .iter()
-                .find(|(_, earlier)| rows.iter().all(|row| earlier.iter().any(|other| is_same(row, other))));
-            for (place, row) in rows.iter().enumerate() {
-                let (point, side) = row;
-                let alike = known.entry((point.run.clone(), point.measured.to_bits())).or_default();
-                let is_responder = |side: Option<LogSide>| side == Some(LogSide::Responder);
-                // Both sides print what the requester measured.
-                let is_twin = alike
-                    .iter()
-                    .any(|(file, of)| *file != point.file && is_responder(*of) != is_responder(*side));
-                let is_again = rows[..place].iter().any(|other| is_same(row, other));
-                let why = match (copied, is_again, is_twin) {
-                    (Some((earlier, _)), ..) => {
-                        format!("all its rows stand in {earlier}, too, and count once")
-                    }
-                    (None, true, _) => {
-                        "the same figure of the same run stands before, and counts once".to_string()
-                    }
-                    (None, false, true) => {
-                        "the other side of a run prints the same figure, which counts once".to_string()
-                    }
-                    (None, false, false) => {
-                        alike.push((point.file.clone(), *side));
-                        kept.push(point.clone());
-                        continue;
-                    }
-                };
-                self.row = None;
-                self.leave(&point.file, point.line, why);
-            }
-        }
-        (kept, self.aside.into_values().collect())
+        (points.into_values().map(|(point, _)| point).collect(), aside.into_rows())
     }
 }
 

@@ -414,6 +414,25 @@ impl ToolRun {
         traffic
     }
 
+    /// The run in words without its payload, as the rows of a sweep have it in common.
+    pub fn test(&self) -> String {
+        self.in_words("")
+    }
+
+    fn in_words(&self, payload: &str) -> String {
+        let is_bandwidth = self.kind == RunKind::Bandwidth;
+        let what = if is_bandwidth { "bandwidth" } else { "latency" };
+        let mut words = format!("{} {what}{payload}", self.verb);
+        if is_bandwidth {
+            let pairs = if self.queue_pairs == 1 { "queue pair" } else { "queue pairs" };
+            words += &format!(", {} {pairs} of depth {}", self.queue_pairs, self.tx_depth);
+        }
+        if self.directions == TrafficDirections::Both {
+            words += ", both directions";
+        }
+        words
+    }
+
     /// Whether READs and atomics in flight are counted.
     pub fn is_read(&self) -> bool {
         self.verb == Verb::Read || self.verb.row().responder == Responder::Changes
@@ -422,16 +441,7 @@ impl ToolRun {
 
 impl fmt::Display for ToolRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = if self.kind == RunKind::Bandwidth { "bandwidth" } else { "latency" };
-        write!(f, "{} {what} of {}", self.verb, self.payload)?;
-        if self.kind == RunKind::Bandwidth {
-            let pairs = if self.queue_pairs == 1 { "queue pair" } else { "queue pairs" };
-            write!(f, ", {} {pairs} of depth {}", self.queue_pairs, self.tx_depth)?;
-        }
-        match self.directions {
-            TrafficDirections::One => Ok(()),
-            TrafficDirections::Both => write!(f, ", both directions"),
-        }
+        f.write_str(&self.in_words(&format!(" of {}", self.payload)))
     }
 }
 

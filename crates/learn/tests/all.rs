@@ -5,6 +5,7 @@ mod describe;
 mod diagnose;
 mod dma;
 mod expect;
+mod forms;
 mod threads;
 mod watch;
 

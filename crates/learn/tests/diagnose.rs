@@ -1255,7 +1255,7 @@ fn a_copy_counts_once_and_what_is_left_aside_is_named() {
     let known = system("connectx7", &[]);
     let of = |texts: &[(String, String)]| diagnose(&known, figures(texts), None, exactly).expect("compared");
     let twice = of(&[("a.log".to_string(), text.clone()), ("b.log".to_string(), text.clone())]);
-    assert_eq!((twice.points.len(), twice.copies.len(), twice.left_aside.len()), (23, 1, 0));
+    assert_eq!((twice.points.len(), twice.repeated.len(), twice.left_aside.len()), (23, 1, 0));
     let datagrams = text.replace("Connection type : RC", "Connection type : UD");
     let both = of(&[("a.log".to_string(), format!("{text}{}\n{datagrams}", "-".repeat(87)))]);
     assert_eq!((both.points.len(), both.left_aside.len()), (23, 1));

@@ -39,6 +39,7 @@ mod tools;
 
 pub use measurement::{
     LatencySpan, LogCaution, LogCautions, LogConditions, LogDetail, LogFigure, LogMeasurement, LogMetric,
-    LogOperation, LogSide, LogTool, MetricStatistic, MetricSubject, TrafficDirections, WorkRate,
+    LogOperation, LogSide, LogTool, MetricStatistic, MetricSubject, QueuePairNames, TrafficDirections,
+    WorkRate,
 };
 pub use reader::{LineAccount, LogItem, LogReader, LogRemark, RemarkKind};

@@ -490,6 +490,8 @@ pub struct LogConditions {
     pub gid_index: Option<u64>,
     /// Which side wrote the log.
     pub side: Option<LogSide>,
+    /// What the ends call the queue pairs.
+    pub queue_pair_names: Option<QueuePairNames>,
     /// What one tool alone states, by keys that name their units.
     pub more: Arc<BTreeMap<&'static str, LogDetail>>,
 }
@@ -654,6 +656,26 @@ pub struct LogMeasurement {
     pub cautions: LogCautions,
     /// The line that it stands on, from 1.
     pub line: u64,
+    /// The row or run that it is of, in the order of the log, from 1. Several lines of JSON may have one run, and one line several.
+    pub row: u64,
+}
+
+/// What the ends of a run call their queue pairs: of each end a checksum of their numbers and first packet sequence numbers, which are
+/// drawn anew for each run. The log of the other side has them the other way round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct QueuePairNames {
+    /// Of the side that wrote the log.
+    pub local: u64,
+    /// Of the other side.
+    pub remote: u64,
+}
+
+impl QueuePairNames {
+    /// The same, as the other side has them.
+    #[must_use]
+    pub fn crosswise(self) -> QueuePairNames {
+        QueuePairNames { local: self.remote, remote: self.local }
+    }
 }
 
 impl LogMeasurement {

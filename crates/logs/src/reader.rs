@@ -121,6 +121,8 @@ pub(crate) struct Sink {
     held: Option<usize>,
     /// Tables of which nothing says whether their runs ended.
     open_tables: u64,
+    /// Rows so far.
+    rows: u64,
     /// What the file of `offpath measure` that is read means to have.
     pub(crate) suite: Option<MeasuredSuite>,
 }
@@ -167,6 +169,12 @@ impl Sink {
     /// Whether what was put from a place on has a figure.
     fn has_figure_from(&self, place: usize) -> bool {
         self.items.iter().skip(place).any(|item| matches!(item, LogItem::Measurement(_)))
+    }
+
+    /// The number of the row or run whose figures are put next.
+    pub(crate) fn begin_row(&mut self) -> u64 {
+        self.rows += 1;
+        self.rows
     }
 
     pub(crate) fn measurement(&mut self, measurement: LogMeasurement) {

@@ -8,6 +8,7 @@ mod nccl_tests;
 mod osu;
 mod pcie_bench;
 mod perftest;
+mod prediction;
 mod spdk;
 mod stress_ng;
 mod sysbench;
@@ -50,6 +51,7 @@ pub(crate) trait LineTool: Send {
 /// One of each, at the start of a log.
 pub(crate) fn all_tools() -> Vec<Box<dyn LineTool>> {
     vec![
+        Box::new(prediction::Prediction::default()),
         Box::new(perftest::Perftest::default()),
         Box::new(pcie_bench::PcieBench::default()),
         Box::new(stress_ng::StressNg::default()),
@@ -63,9 +65,15 @@ pub(crate) fn all_tools() -> Vec<Box<dyn LineTool>> {
 /// Reads a JSON document of whichever tool wrote it, or a list of such; whether there is one.
 pub(crate) fn read_document(node: &Node, sink: &mut Sink) -> bool {
     let one = |node: &Node, sink: &mut Sink| {
-        [measure::read_document, perftest::read_document, fio::read_document, spdk::read_document]
-            .iter()
-            .any(|read| read(node, sink))
+        [
+            measure::read_document,
+            perftest::read_document,
+            fio::read_document,
+            spdk::read_document,
+            prediction::read_document,
+        ]
+        .iter()
+        .any(|read| read(node, sink))
     };
     let strangers: Vec<&Node> = node.items().iter().filter(|item| !one(item, sink)).collect();
     if strangers.len() == node.items().len() {
@@ -82,6 +90,8 @@ pub(crate) struct Row<'a> {
     pub(crate) tool: LogTool,
     pub(crate) conditions: Arc<LogConditions>,
     pub(crate) line: u64,
+    /// Its number, of [`Sink::begin_row`].
+    pub(crate) number: u64,
     /// The line as it stands, for remarks.
     pub(crate) text: &'a str,
 }
@@ -114,6 +124,7 @@ impl Row<'_> {
             conditions: self.conditions.clone(),
             cautions,
             line: self.line,
+            row: self.number,
         });
         true
     }

@@ -5,7 +5,7 @@ mod common;
 
 use common::read;
 use offpath_logs::{
-    LatencySpan, LogDetail, LogFigure, LogMeasurement, LogOperation, MetricSubject, RemarkKind,
+    LatencySpan, LogCaution, LogDetail, LogFigure, LogMeasurement, LogOperation, MetricSubject, RemarkKind,
     TrafficDirections,
 };
 use offpath_quantity::{BitRate, Bytes, Time};
@@ -238,4 +238,31 @@ fn quoted_counters_are_read() {
         let quoted: String = text.lines().map(|line| format!("{sign}{line}\n")).collect();
         assert_eq!(read(&quoted).whole().figures, plain.figures, "{sign}");
     }
+}
+
+/// A collective whose results are wrong is no measurement: its row gives no figure, and the mean is of a run that failed.
+#[test]
+fn wrong_results_of_nccl_are_failures() {
+    let right = read(NCCL).whole();
+    let head = "# nThread 1 nGpus 8 minBytes 8 maxBytes 128 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1 graph: 0\n\
+                #       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong\n";
+    let row = |of: &str| {
+        format!(
+            "     1048576        262144     float     sum      -1    33.10   31.68   55.44  {of}    32.50   32.26   56.46  0\n"
+        )
+    };
+    let tail = |said: &str| format!("# Out of bounds values : {said}\n# Avg bus bandwidth    : 55.95\n");
+    let well = read(&(head.to_string() + &row("0") + &tail("0 OK"))).whole();
+    assert!(
+        well.figures.iter().chain(&right.figures).all(|figure| !figure.cautions.has(LogCaution::FailedJob))
+    );
+    let found = read(&(head.to_string() + &row("262144") + &row("0") + &tail("1 FAILED")));
+    assert_eq!(found.remarked(RemarkKind::Failure), [3, 5]);
+    assert_eq!((found.account.failed, found.account.unknown), (2, 0));
+    assert!(found.figures.iter().all(|figure| figure.line != 3));
+    let mean = found.figures.last().expect("the mean stands last");
+    assert_eq!((mean.line, mean.cautions.has(LogCaution::FailedJob)), (6, true));
+    // That it failed is said even where no count is printed.
+    let found = read(&(head.to_string() + &row("N/A") + &tail("1 FAILED")));
+    assert_eq!(found.remarked(RemarkKind::Failure), [4]);
 }

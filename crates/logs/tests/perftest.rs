@@ -1187,3 +1187,74 @@ fn commands_of_others_and_over_several_lines() {
     assert_eq!((own.queue_pairs, own.tx_depth), (Some(8), Some(64)));
     assert_eq!((own.directions, own.side), (Some(TrafficDirections::Both), Some(LogSide::Requester)));
 }
+
+/// Whatever a run stands in, a line of text, an entry a line or several runs on one line, each has a number of its own.
+#[test]
+fn a_run_has_one_row_in_every_form() {
+    let rows =
+        |log: &str| -> Vec<u64> { read(log).whole().figures.iter().map(|figure| figure.row).collect() };
+    let text = head("RDMA_Write BW Test", " TX depth        : 128\n CQ Moderation   : 100\n")
+        + GBIT
+        + " 4096       5000             92.10              92.00                2.807617\n"
+        + " 8192       5000             92.10              92.00                1.403809\n";
+    assert_eq!(rows(&text), [1, 1, 1, 2, 2, 2]);
+    let pretty = JSON.replace("\"BW_peak\": 0.00", "\"BW_peak\": 184.70");
+    let line = pretty.split_whitespace().collect::<Vec<_>>().join(" ");
+    for two in [
+        pretty.repeat(2),
+        format!("{line}\n{line}\n"),
+        format!("[{line}, {line}]\n"),
+        format!("[\n{pretty},\n{pretty}]\n"),
+    ] {
+        assert_eq!(rows(&two), [1, 1, 1, 2, 2, 2], "{two}");
+    }
+}
+
+/// The ends of a run call their queue pairs alike in the logs of both, and otherwise in every run.
+#[test]
+fn both_ends_of_a_run_call_their_queue_pairs_alike() {
+    let names = |local: &[&str], remote: &[&str]| {
+        let address = |whose: &str, own: &&str| format!(" {whose} address: LID 0000 {own} RKey 0x002440\n");
+        let log = head("RDMA_Write BW Test", " TX depth        : 128\n CQ Moderation   : 100\n");
+        let log: String =
+            log.lines().filter(|line| !line.contains("address")).map(|line| format!("{line}\n")).collect();
+        let log = log
+            + &local.iter().map(|own| address("local", own)).collect::<String>()
+            + &remote.iter().map(|own| address("remote", own)).collect::<String>()
+            + GBIT
+            + " 4096       5000             92.10              92.00                2.807617\n";
+        read(&log).only("bandwidth_gbit_per_s_mean").conditions.queue_pair_names
+    };
+    let (one, two, three) = ("QPN 0x0170 PSN 0x6eb987", "QPN 0x0171 PSN 0x7c29bf", "QPN 0x0171 PSN 0x7c29be");
+    let own = names(&[one], &[two]).expect("both are said");
+    assert_eq!(names(&[two], &[one]), Some(own.crosswise()));
+    assert_ne!(names(&[one], &[three]), Some(own));
+    let several = names(&[one, two], &[three, one]).expect("both are said");
+    assert_eq!(names(&[three, one], &[one, two]), Some(several.crosswise()));
+    assert_ne!(names(&[two, one], &[three, one]), Some(several));
+    assert_eq!(names(&[one], &[]), None);
+}
+
+/// What `offpath path --as` prints looks like a log, and is none; a log behind it is.
+#[test]
+fn a_prediction_is_no_log() {
+    let prediction = "ib_read_bw from client-host on connectx7 in testbed bluefield3-pair, mode nic\n\n \
+                      Number of qps   : 1\t\tConnection type : RC\n TX depth        : 128\n CQ Moderation   : 100\n \
+                      Mtu             : 1024[B]\n Outstand reads  : 16\n \
+                      #bytes     #iterations    BW peak[MiB/sec]    BW average[MiB/sec]   MsgRate[Mpps]\n \
+                      2          1000           -                  10.31                5.406963\n \
+                      4          1000           0.00               20.63                5.406959\n\n\
+                      What bounds each row, in M messages/s\n payload  binds              then\n     \
+                      2 B  posting thread 5.46  READs in flight 8.61\n";
+    let found = read(prediction);
+    assert_eq!(found.figures, []);
+    assert_eq!(found.remarked(RemarkKind::Withheld), [1]);
+    assert_eq!(found.remarks.len(), 1, "{:?}", found.remarks);
+    assert!(found.remarks[0].why.contains("no measurement"), "{:?}", found.remarks);
+    let log = head("RDMA_Write BW Test", " TX depth        : 128\n CQ Moderation   : 100\n")
+        + GBIT
+        + " 4096       5000             92.10              92.00                2.807617\n"
+        + RULER;
+    assert_eq!(read(&(prediction.to_string() + &log)).figures.len(), 3);
+    assert_eq!(read(&(log + prediction)).figures.len(), 3);
+}

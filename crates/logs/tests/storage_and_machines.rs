@@ -297,3 +297,41 @@ fn json_of_bdevperf_is_read() {
     let stranger = read("{\n\"results\": [ { \"speed\": 3 } ]\n}\n");
     assert_eq!((stranger.figures.len(), stranger.account.unknown), (0, 3));
 }
+
+/// A job that goes on past errors ends without one, sizes of a range are none, and one report of all directions is of all.
+#[test]
+fn errors_ranges_and_unified_reports_of_fio_are_read() {
+    let found =
+        read(&FIO.replace("\"error\" : 0,", "\"error\" : 0, \"total_err\" : 943211, \"first_error\" : 5,"));
+    assert_eq!(found.remarked(RemarkKind::Failure), [8]);
+    let failure =
+        found.remarks.iter().find(|remark| remark.kind == RemarkKind::Failure).expect("there is one");
+    assert!(
+        failure.why.contains("943211 operations of the job failed, the first with error 5"),
+        "{failure:?}"
+    );
+    assert!(found.figures.iter().all(|figure| figure.cautions.has(LogCaution::FailedJob)));
+    assert_eq!(
+        read(&FIO.replace("\"error\" : 0,", "\"error\" : 0, \"total_err\" : 0,"))
+            .remarked(RemarkKind::Failure),
+        []
+    );
+    let payload = |log: &str| read(log).figures[0].conditions.payload;
+    let of_job = FIO.replace("\"bs\" : \"4k\"", "\"bsrange\" : \"4k-64k\"");
+    let global = of_job.replace("\"direct\" : \"1\"", "\"bs\" : \"4k\"");
+    assert_eq!((payload(&of_job), payload(&global)), (None, None));
+    let range = LogDetail::Text("4k-64k".into());
+    assert_eq!(read(&global).figures[0].conditions.more["block_size"], range);
+    let split = FIO.replace("\"bs\" : \"4k\"", "\"bssplit\" : \"4k/50:64k/50\"");
+    assert_eq!(payload(&split), None);
+    // Of a range of all jobs a job's own size is none.
+    let own = FIO.replace("\"direct\" : \"1\"", "\"bsrange\" : \"4k-64k\"");
+    assert_eq!(payload(&own), Some(Bytes::new(4096)));
+    let mixed =
+        FIO.replace("\"read\" : {", "\"mixed\" : {").replace("\"randread\", \"bs\"", "\"randrw\", \"bs\"");
+    let found = read(&mixed);
+    let conditions = &found.only("operations_per_s_mean").conditions;
+    assert_eq!(conditions.operation, Some(LogOperation::ReadWrite));
+    assert_eq!(conditions.payload, Some(Bytes::new(4096)));
+    assert_eq!(payload(&mixed.replace("\"4k\"", "\"4k,8k\"")), None);
+}

@@ -155,7 +155,8 @@ fn a_card_that_could_not_be_written_is_refused_before_its_logs_are_read() {
     fs::write(folder.join("mine-xeon6426y.toml"), "").expect("it can be written");
     refused("mine.toml", &[], "mine-xeon6426y.toml` is there already");
     fs::remove_file(folder.join("mine-xeon6426y.toml")).expect("it can be removed");
-    refused("card.toml", &[], "`card` stands for the device that is asked for");
+    refused("card.toml", &[], "`card` is a reserved word of profiles");
+    refused("card.toml", &[], "as in `mycard.toml`");
     refused("connectx7.toml", &[], "there is a device `connectx7` already");
     let of_one = ["--set", "nic.queue_pair_request_time=140ns"];
     refused("mine.toml", &of_one, "give it too: `--set client.nic.queue_pair_request_time=140 ns`");

@@ -159,7 +159,7 @@ fn standard_input_is_a_log() {
     assert!(
         text.lines()
             .nth(1)
-            .is_some_and(|row| row.starts_with("-,2,pcie-bench,bandwidth_gbit_per_s_mean,32,")),
+            .is_some_and(|row| row.starts_with("-,2,1,pcie-bench,bandwidth_gbit_per_s_mean,32,")),
         "{text}"
     );
 }
@@ -462,4 +462,33 @@ fn named_pipes_are_refused_and_not_waited_for() {
     std::io::Write::write_all(&mut child.stdin.take().expect("it is a pipe"), &text).expect("it is read");
     let found = child.wait_with_output().expect("it ends");
     assert!(found.status.success() && found.stdout.len() > 100, "{found:?}");
+}
+
+/// A prediction and an archive are no logs, and each says what it is and who reads it.
+#[test]
+fn what_is_no_log_says_what_it_is() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    for (name, more) in [("text", &[][..]), ("json", &["--format", "json"])] {
+        let predicted =
+            offpath(&[&["path", "connectx7", "--as", "ib_read_bw", "-s", "65536"][..], more].concat());
+        fs::write(path(name), &predicted.stdout).expect("written");
+        let found = offpath(&["import", &path(name)]);
+        assert_eq!(found.code, 1, "{name}: {}", found.stdout);
+        assert!(
+            unbroken(&found.stdout).contains("and no measurement: no figure of it is read"),
+            "{name}: {}",
+            found.stdout
+        );
+        let asked = ["diagnose", &path(name), "--device", "connectx7", "--expect", "0.9"];
+        assert_eq!(offpath(&asked).code, 1, "{name}");
+    }
+    let mut archive = vec![0; 1024];
+    archive[257..262].copy_from_slice(b"ustar");
+    fs::write(path("machine.tar"), archive).expect("written");
+    let found = offpath(&["import", &path("machine.tar")]);
+    assert_eq!(found.code, 2, "{}", found.stdout);
+    for words in ["is an archive, as `offpath collect` writes one", "`offpath new device NAME --from FILE`"] {
+        assert!(unbroken(&found.stderr).contains(words), "{words}: {}", found.stderr);
+    }
 }

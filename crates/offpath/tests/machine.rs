@@ -1,6 +1,6 @@
 //! `offpath collect`, `offpath new device --from` and `offpath diagnose` as their users see them.
 
-use crate::common::{answer, check, json, offpath, said, schema, wide_answer};
+use crate::common::{answer, check, in_columns, json, offpath, said, schema, wide_answer};
 use offpath::answers::diagnose::{DiagnoseRequest, diagnose};
 use offpath_learn::{RunKind, ToolBench, ToolProgram};
 use offpath_plan::sample::between;
@@ -556,4 +556,97 @@ fn a_healthy_card_that_is_not_known_is_called_neither_low_nor_high() {
     let alarms: u32 =
         ["low", "high", "contradictory"].iter().filter_map(|verdict| verdicts.get(verdict)).sum();
     assert!(alarms <= 1 && off >= 6, "{verdicts:?}, {off} with rows that are off");
+}
+
+/// Rows of a sweep have what they share above them, and a line each on a page of 100 columns; rows of several logs say which.
+#[test]
+fn a_row_is_a_line_and_says_its_log() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    fs::create_dir(folder.path().join("b")).expect("a folder");
+    let rule = "-".repeat(87);
+    let latency = |us: f64| {
+        format!(
+            "{rule}\n                    RDMA_Write Latency Test\n Number of qps   : 1\t\tTransport type : IB\n Connection type : RC\t\t\
+             Using SRQ      : OFF\n TX depth        : 1\n Mtu             : 4096[B]\n Link type       : IB\n Max inline data : 220[B]\n{rule}\n \
+             #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec] \n \
+             64 1000 {:.2} {:.2} {us:.2} {us:.2} 0.02 {:.2} {:.2}\n{rule}\n",
+            us * 0.9,
+            us * 2.0,
+            us * 1.1,
+            us * 1.2
+        )
+    };
+    fs::write(path("rows.log"), DEPTH_ONE).expect("a log");
+    fs::write(path("a.log"), latency(1.1)).expect("a log");
+    fs::write(path("b/a.log"), latency(1.2)).expect("a log");
+    let of = |logs: &[&str]| {
+        let logs: Vec<String> = logs.iter().map(|name| path(name)).collect();
+        let logs: Vec<&str> = logs.iter().map(String::as_str).collect();
+        let found = in_columns(&[&["diagnose"], &logs[..], &["--device", "connectx7"]].concat(), Some("100"));
+        let (_, rows) = found.stdout.split_once("Measured and expected\n").expect("a table");
+        let lines = rows.lines().take_while(|line| !line.contains("The interval is of the share"));
+        lines.map(str::to_string).collect::<Vec<_>>()
+    };
+    let sweep = of(&["rows.log"]);
+    assert!(
+        sweep[0].contains("bandwidth, 1 queue pair of depth 128, `")
+            && sweep[1].starts_with(" line  payload"),
+        "{sweep:#?}"
+    );
+    assert!(sweep.iter().all(|line| line.chars().count() <= 100), "{sweep:#?}");
+    let is_row = |line: &&String| {
+        line.contains("% to ") && line.trim_start().starts_with(|c: char| c.is_ascii_digit())
+    };
+    assert_eq!(sweep.iter().filter(is_row).count(), 5, "{sweep:#?}");
+    let several = of(&["a.log", "b/a.log"]);
+    assert!(several[0].starts_with("write latency, `latency_ns_median`"), "{several:#?}");
+    for log in [" a.log:", " b/a.log:"] {
+        assert_eq!(several.iter().filter(|line| line.starts_with(log)).count(), 1, "{log}: {several:#?}");
+    }
+}
+
+/// An acceptance test says the same of a run, whether its log is text, JSON an entry a line or on one line, or both sides of it.
+#[test]
+fn an_acceptance_test_says_one_thing_of_a_run_in_every_form() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let expected = json(&["path", "connectx7", "--as", "ib_read_bw", "-s", "65536", "--mtu", "4KiB"]);
+    let rate = expected["rows"][0]["operations_per_s_mean"].as_f64().expect("a rate");
+    let pretty = |times: f64| {
+        let (rate, gbit) = (rate * times / 1e6, rate * times * 65536.0 * 8.0 / 1e9);
+        format!(
+            "{{\n\"test_info\": {{\n\"test\": \"RDMA_Read_BW_Test\",\n\"Dual_port\": \"OFF\",\n\"Device\": \"mlx5_0\",\n\"Number_of_qps\": 1,\n\
+             \"Transport_type\": \"IB\",\n\"Connection_type\": \"RC\",\n\"TX_depth\": 128,\n\"CQ_Moderation\": 1,\n\"Outstand_reads\": 16,\n\
+             \"Mtu\": 4096,\n\"Link_type\": \"IB\"\n}},\n\"results\": {{\n\"MsgSize\": 65536,\n\"n_iterations\": 1000,\n\"BW_peak\": {:.2},\n\
+             \"BW_average\": {gbit:.2},\n\"MsgRate\": {rate:.6}\n}}\n}}\n",
+            gbit * 1.01
+        )
+    };
+    let on_a_line = |times: f64| pretty(times).split_whitespace().collect::<Vec<_>>().join(" ") + "\n";
+    let list = |between: &str, of: &dyn Fn(f64) -> String, all: [f64; 2]| {
+        format!("[{between}{}{between}]\n", all.map(|times| of(times).trim_end().to_string()).join(","))
+    };
+    for (all, code, reaching) in [([1.0, 0.99], 0, 2), ([1.0, 0.5], 1, 1)] {
+        let forms = [
+            pretty(all[0]) + &pretty(all[1]),
+            on_a_line(all[0]) + &on_a_line(all[1]),
+            list("\n", &pretty, all),
+            list("", &on_a_line, all),
+        ];
+        for (place, form) in forms.iter().enumerate() {
+            let file = folder.path().join(format!("{place}-{code}.json")).display().to_string();
+            fs::write(&file, form).expect("a log");
+            let asked = ["diagnose", &file, "--device", "connectx7", "--expect", "0.9", "--format", "json"];
+            let found = offpath(&asked);
+            let answer: serde_json::Value = serde_json::from_str(&found.stdout).expect("it is JSON");
+            check(&answer, &schema("diagnose.json"), "diagnose");
+            let rows = answer["points"].as_array().map(Vec::len);
+            assert_eq!(
+                (found.code, rows, &answer["reaching_rows"]),
+                (code, Some(2), &reaching.into()),
+                "{form}: {answer}"
+            );
+            assert_eq!(answer["failed"].as_array().map(Vec::len), Some(0), "{form}: {answer}");
+        }
+    }
 }

@@ -348,14 +348,17 @@ impl Library {
         let reason = if name.is_empty() || !name.chars().all(fits) {
             format!("`{}` is not a name for a device", name.escape_debug())
         } else if name == "card" {
-            "`card` stands for the device that is asked for".to_string()
+            "`card` is a reserved word of profiles: it stands for the device that is asked for".to_string()
         } else if self.names(Category::Device).iter().any(|listed| listed.name == name) {
             format!("there is a device `{name}` already, and what is known of one says nothing of another")
         } else {
             String::new()
         };
         if !reason.is_empty() {
-            let help = "choose another name, of letters, digits, `-` and `_`";
+            let help = match name {
+                "card" => "choose another name, as in `mycard.toml`: a device is called as its file is",
+                _ => "choose another name, of letters, digits, `-` and `_`",
+            };
             return Err(ProfileError::new(Problem::Structure { reason }, help, None));
         }
         Ok(())

@@ -4,6 +4,7 @@ use super::{
     CalibrateAnswer, CalibratedPointAnswer, CardErrorsAnswer, CoveredAnswer, DirectionsAnswer, ErrorAnswer,
     MovedLatencyAnswer,
 };
+use crate::file_names::file_names;
 use offpath_profile::Provenance;
 use offpath_terminal::output::{Screen, TableCell, counted, signed};
 
@@ -269,9 +270,10 @@ impl CalibrateAnswer {
         let mut worst: Vec<&CalibratedPointAnswer> = self.points.iter().collect();
         worst.sort_by(|a, b| error(b, b.predicted).abs().total_cmp(&error(a, a.predicted).abs()));
         text += &screen.heading("The points that are predicted worst");
+        let names = file_names(self.points.iter().map(|one| &*one.file));
         let rows = worst.into_iter().take(WORST).map(|one| {
             vec![
-                TableCell::Text(format!("{}:{}", one.file.rsplit('/').next().unwrap_or(&one.file), one.line)),
+                TableCell::Text(format!("{}:{}", names[&*one.file], one.line)),
                 TableCell::Text(one.run.clone()),
                 TableCell::Text(if one.held_out { "held out".into() } else { "fitted".into() }),
                 TableCell::Number(signed(100.0 * error(one, one.predicted), 1)),

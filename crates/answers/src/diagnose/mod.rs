@@ -11,7 +11,7 @@ use offpath_learn::describe::describe;
 use offpath_learn::diagnose::{
     CauseGroup, DiagnosedPoint, Diagnosis, Finding, Leeway, LoggedFigures, Question, RowShape, diagnose as of,
 };
-use offpath_learn::{RunKind, ToolBench, ToolRun};
+use offpath_learn::{LeftAside, RunKind, ToolBench, ToolRun};
 use offpath_logs::{LogFigure, LogItem, LogMeasurement, MetricSubject, RemarkKind};
 use offpath_profile::System;
 use offpath_quantity::Bytes;
@@ -96,6 +96,8 @@ pub struct DiagnoseAnswer {
     pub questions: Vec<QuestionAnswer>,
     /// What the logs do not state, and was taken as the tool has it.
     pub assumed: Vec<String>,
+    /// Rows that say again what others say, by file and reason: copies of a run, and what its other side prints. They count once.
+    pub repeated: Vec<UnreadLinesAnswer>,
     /// What the collection or the log's own head says and the rows prove wrong; where it is the collection, nothing in it speaks for a
     /// cause.
     pub contradictions: Vec<String>,
@@ -161,6 +163,10 @@ pub struct DiagnosedPointAnswer {
     pub line: u64,
     /// The run, in words.
     pub run: String,
+    /// The same without its payload, which rows of a sweep have in common.
+    pub test: String,
+    /// Bytes of a message.
+    pub payload_bytes: u64,
     /// What the figures mean, with their unit.
     pub metric: String,
     /// What was measured.
@@ -246,6 +252,13 @@ pub struct SkippedAnswer {
     pub count: u64,
     /// Why.
     pub why: String,
+}
+
+impl UnreadLinesAnswer {
+    fn of(rows: &LeftAside) -> UnreadLinesAnswer {
+        let LeftAside { file, line, rows, why } = rows.clone();
+        UnreadLinesAnswer { file, line, count: rows, why }
+    }
 }
 
 /// Says what is the matter with the figures of logs.
@@ -344,17 +357,15 @@ pub fn diagnose(request: &DiagnoseRequest) -> Result<DiagnoseAnswer, Failure> {
         Failure::input(error.to_string(), format!("`offpath path {}` lists paths", request.device))
     })?;
     let aside = found.left_aside.iter().map(|one| UnreadLinesAnswer {
-        file: one.file.clone(),
-        line: one.line,
-        count: one.rows,
         why: format!("the row is not compared: {}", one.why),
+        ..UnreadLinesAnswer::of(one)
     });
     failed.extend(aside);
-    let copies: Vec<String> = found.copies.iter().map(|(copy, _)| copy.to_string()).collect();
+    let repeated: Vec<UnreadLinesAnswer> = found.repeated.iter().map(UnreadLinesAnswer::of).collect();
     let mut answer = DiagnoseAnswer::of(&system, path, found, request.least_share);
     answer.assumed.extend(unread.into_iter().chain(open));
     for (file, count) in read {
-        let is_known = copies.contains(&file)
+        let is_known = repeated.iter().any(|again| again.file == file)
             || answer.points.iter().any(|point| point.file == file)
             || failed.iter().any(|known| known.file == file);
         if !is_known {
@@ -373,7 +384,7 @@ pub fn diagnose(request: &DiagnoseRequest) -> Result<DiagnoseAnswer, Failure> {
     if !failed.is_empty() && ["normal", "held-back-as-stated"].contains(&answer.verdict) {
         answer.verdict = "incomplete";
     }
-    (answer.failed, answer.unread_lines) = (failed, unread_lines);
+    (answer.failed, answer.unread_lines, answer.repeated) = (failed, unread_lines, repeated);
     if answer.points.is_empty() {
         answer.nothing_comparable = Some(NothingComparableAnswer::of(figures_found, lines));
     }
@@ -400,8 +411,8 @@ fn leeway(system: &System, path: &str, runs: &[ToolRun]) -> Vec<Leeway> {
 /// Rows of bandwidth tests that carried nothing, of which no share of anything can be given.
 #[derive(Default)]
 struct Stalls {
-    /// The line that is read, whether a figure of it is 0, and whether one is not.
-    line: Option<(String, u64, bool, bool)>,
+    /// The row that is read, by file and number, its first line, whether a figure of it is 0, and whether one is not.
+    row: Option<(String, u64, u64, bool, bool)>,
     found: Vec<UnreadLinesAnswer>,
 }
 
@@ -412,18 +423,18 @@ impl Stalls {
         if !is_rate || measurement.conditions.payload == Some(Bytes::ZERO) {
             return;
         }
-        if self.line.as_ref().is_none_or(|(known, line, ..)| known != file || *line != measurement.line) {
+        if self.row.as_ref().is_none_or(|(known, row, ..)| known != file || *row != measurement.row) {
             self.close();
-            self.line = Some((file.to_string(), measurement.line, false, false));
+            self.row = Some((file.to_string(), measurement.row, measurement.line, false, false));
         }
-        if let Some((_, _, is_none, is_some)) = &mut self.line {
+        if let Some((.., is_none, is_some)) = &mut self.row {
             let is_zero = measurement.figure.value() == 0.0;
             (*is_none, *is_some) = (*is_none || is_zero, *is_some || !is_zero);
         }
     }
 
     fn close(&mut self) {
-        let Some((file, line, true, false)) = self.line.take() else { return };
+        let Some((file, _, line, true, false)) = self.row.take() else { return };
         match self.found.iter_mut().find(|known| known.file == file) {
             Some(known) => known.count += 1,
             None => {
@@ -498,6 +509,7 @@ impl DiagnoseAnswer {
             assumed: found.assumed,
             contradictions: found.contradictions,
             skipped: found.skipped.into_iter().map(|(why, count)| SkippedAnswer { count, why }).collect(),
+            repeated: Vec::new(),
             oddities: Vec::new(),
             failed: Vec::new(),
             unread_lines: 0,
@@ -553,6 +565,8 @@ impl DiagnosedPointAnswer {
             file: point.file.to_string(),
             line: point.line,
             run: point.run.clone(),
+            test: point.test.clone(),
+            payload_bytes: point.payload.get(),
             metric: point.metric.clone(),
             measured: value(&point.measured),
             expected: value(&point.expected),

@@ -1,13 +1,17 @@
 //! Diagnoses as text.
 
 use super::{CauseGroupAnswer, DiagnoseAnswer, DiagnosedPointAnswer};
+use crate::file_names::file_names;
 use offpath_learn::diagnose::GAP;
+use offpath_quantity::Bytes;
 use offpath_quantity::figures::short;
 use offpath_terminal::output::{Screen, TableCell, counted};
 use std::collections::BTreeMap;
 
 /// Rows of a table that a screen shows.
 const MOST_ROWS: usize = 60;
+/// Rows that tables have in the mean at least, where there are several: more tables say what they are of in as many lines.
+const LEAST_ROWS: usize = 2;
 /// Groups of causes that a screen shows.
 const MOST_GROUPS: usize = 5;
 
@@ -95,24 +99,16 @@ impl DiagnoseAnswer {
             return text.trim_start_matches('\n').to_string();
         }
         text += &screen.heading("Measured and expected");
-        let rows = self.points.iter().take(MOST_ROWS).map(DiagnosedPointAnswer::row);
-        let header = [
-            "line",
-            "run",
-            "figure",
-            "measured",
-            "expected",
-            "share",
-            "as stated",
-            "95% interval",
-            "bound by",
-        ];
-        text += &screen.table(&header, rows.collect());
+        text += &self.tables(screen);
         if self.points.len() > MOST_ROWS {
             text += &format!("and {} more: `--format json` has all\n", self.points.len() - MOST_ROWS);
         }
         for assumed in &self.assumed {
             text += &format!("{assumed}\n");
+        }
+        for again in &self.repeated {
+            let rows = counted(again.count, "row");
+            text += &format!("counted once: {}:{}, {rows}: {}\n", again.file, again.line, again.why);
         }
         for skipped in &self.skipped {
             text += &format!("not compared: {} figures: {}\n", skipped.count, skipped.why);
@@ -129,6 +125,22 @@ impl DiagnoseAnswer {
             self.numbers
         );
         text.trim_start_matches('\n').to_string()
+    }
+
+    /// The rows, those of one test and figure that follow each other as a table below what they have in common, where there are few such
+    /// tables.
+    fn tables(&self, screen: &Screen) -> String {
+        let shown = &self.points[..self.points.len().min(MOST_ROWS)];
+        let names = file_names(self.points.iter().map(|point| &*point.file));
+        let is_of_one = |one: &DiagnosedPointAnswer, other: &DiagnosedPointAnswer| {
+            one.test == other.test && one.metric == other.metric
+        };
+        let tables: Vec<&[DiagnosedPointAnswer]> = shown.chunk_by(is_of_one).collect();
+        if tables.len() > 1 && tables.len() * LEAST_ROWS > shown.len() {
+            return table(shown, &names, true, screen);
+        }
+        let each: Vec<String> = tables.into_iter().map(|rows| table(rows, &names, false, screen)).collect();
+        each.join("\n")
     }
 
     /// What there was in place of a row that can be compared, why it cannot be, and what can.
@@ -322,13 +334,51 @@ impl CauseGroupAnswer {
     }
 }
 
+/// Rows as a table. Where each says its run and its figure, they have nothing in common but perhaps their log.
+fn table(
+    rows: &[DiagnosedPointAnswer],
+    names: &BTreeMap<&str, &str>,
+    says_run: bool,
+    screen: &Screen,
+) -> String {
+    let first = &rows[0];
+    let name =
+        |point: &DiagnosedPointAnswer| names.get(&*point.file).copied().unwrap_or(&point.file).to_string();
+    let is_of_one = rows.iter().all(|row| row.file == first.file);
+    let mut common = Vec::new();
+    if is_of_one && names.len() > 1 {
+        common.push(name(first));
+    }
+    if !says_run {
+        common.push(format!("{}, `{}`", first.test, first.metric));
+    }
+    let header = [if is_of_one { "line" } else { "log" }].into_iter();
+    let header = header.chain(if says_run { vec!["run", "figure"] } else { vec!["payload"] });
+    let header: Vec<&str> =
+        header.chain(["measured", "expected", "share", "as stated", "95% interval", "bound by"]).collect();
+    let cells = |row: &DiagnosedPointAnswer| {
+        let place = match is_of_one {
+            true => TableCell::Number(row.line.to_string()),
+            false => TableCell::Name(format!("{}:{}", name(row), row.line)),
+        };
+        let what = match says_run {
+            true => vec![TableCell::Text(row.run.clone()), TableCell::Name(row.metric.clone())],
+            false => vec![TableCell::Number(Bytes::new(row.payload_bytes).to_string())],
+        };
+        [place].into_iter().chain(what).chain(row.shares()).collect()
+    };
+    let table = screen.table(&header, rows.iter().map(cells).collect());
+    match common.is_empty() {
+        true => table,
+        false => format!("{}\n{table}", common.join(": ")),
+    }
+}
+
 impl DiagnosedPointAnswer {
-    fn row(&self) -> Vec<TableCell> {
+    /// What was measured beside what is expected.
+    fn shares(&self) -> Vec<TableCell> {
         let percent = |share: f64| TableCell::Number(format!("{:.0}%", share * 100.0));
         vec![
-            TableCell::Number(self.line.to_string()),
-            TableCell::Text(self.run.clone()),
-            TableCell::Name(self.metric.clone()),
             TableCell::Number(short(self.measured)),
             TableCell::Number(short(self.expected)),
             percent(self.share),

@@ -6,7 +6,7 @@ mod rows;
 mod stream;
 mod text;
 
-use crate::machine::GZIP;
+use crate::machine::{GZIP, is_archive};
 use crate::{ByName, SCHEMA_VERSION};
 use offpath_logs::{
     LineAccount, LogDetail, LogItem, LogMeasurement, LogReader, LogRemark, LogSide, RemarkKind,
@@ -74,6 +74,8 @@ pub struct ImportedFigureAnswer {
     pub file: String,
     /// The line, from 1.
     pub line: u64,
+    /// The row or run that the figure is of, in the order of the file, from 1: figures that share it are of one run.
+    pub row: u64,
     /// Who measured.
     pub tool: &'static str,
     /// What the figure means, with the unit of `value` and `step`, as in `latency_ns_p99` or `bandwidth_gbit_per_s_mean`.
@@ -240,6 +242,13 @@ pub(crate) fn import_from(
             "`gunzip` it, or name `-` and pipe what `zcat` prints of it",
         ));
     }
+    if is_archive(input.fill_buf().map_err(|error| unreadable(file, &error))?) {
+        return Err(Failure::input(
+            format!("`{file}` is an archive, as `offpath collect` writes one of a machine, and no log"),
+            "`offpath new device NAME --from FILE` and `offpath diagnose LOG --collection FILE` read what a machine says of itself; of \
+             other archives unpack the logs and name them",
+        ));
+    }
     let mut reader = LogReader::new(input);
     for item in reader.by_ref() {
         each(file, item.map_err(|error| unreadable(file, &error))?)?;
@@ -329,6 +338,7 @@ impl ImportedFigureAnswer {
         ImportedFigureAnswer {
             file: file.to_string(),
             line: figure.line,
+            row: figure.row,
             tool: figure.tool.name(),
             metric: figure.key(),
             value: figure.figure.value(),
@@ -359,9 +369,10 @@ impl ImportedFigureAnswer {
     }
 
     /// The names of [`cells`](ImportedFigureAnswer::cells).
-    pub const COLUMNS: [&'static str; 28] = [
+    pub const COLUMNS: [&'static str; 29] = [
         "file",
         "line",
+        "row",
         "tool",
         "metric",
         "value",
@@ -392,7 +403,7 @@ impl ImportedFigureAnswer {
 
     /// The figure as a row of text, a cell for each key of its JSON. What the log does not say is empty, cautions are
     /// joined by blanks, and further conditions are `key=value`, joined by `; `.
-    pub fn cells(&self) -> [String; 28] {
+    pub fn cells(&self) -> [String; 29] {
         fn number<T: ToString>(value: Option<T>) -> String {
             value.map_or_else(String::new, |value| value.to_string())
         }
@@ -401,6 +412,7 @@ impl ImportedFigureAnswer {
         [
             self.file.clone(),
             self.line.to_string(),
+            self.row.to_string(),
             self.tool.to_string(),
             self.metric.clone(),
             self.value.to_string(),

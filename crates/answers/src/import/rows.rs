@@ -2,13 +2,14 @@
 //! are written out once for all that follow each other.
 
 use super::ImportedFigureAnswer;
+use super::text::CONDITIONS;
 use offpath_logs::{LogConditions, LogMeasurement, LogMetric};
 use std::fmt::Write;
 
 /// The place of columns that are written anew for each figure.
-const PAYLOAD: usize = 9;
-const ITERATIONS: usize = 20;
-const CAUTIONS: usize = 26;
+const PAYLOAD: usize = 10;
+const ITERATIONS: usize = 21;
+const CAUTIONS: usize = 27;
 
 /// Writes figures as rows.
 ///
@@ -19,7 +20,7 @@ const CAUTIONS: usize = 26;
 /// let mut rows = FigureRows::new("a.log");
 /// for item in LogReader::new(log.as_bytes()) {
 ///     if let LogItem::Measurement(figure) = item? {
-///         assert!(rows.row(&figure).starts_with("a.log,2,perftest,latency_ns_min,1620,10,"));
+///         assert!(rows.row(&figure).starts_with("a.log,2,1,perftest,latency_ns_min,1620,10,"));
 ///         break;
 ///     }
 /// }
@@ -77,7 +78,8 @@ impl FigureRows {
         let (tool, name) = (figure.tool.name(), &self.names[name].2);
         let (value, step) = (figure.figure.value(), figure.step.value());
         // Writing to a string cannot fail.
-        let _ = write!(row, "{},{},{tool},{name},{value},{step},{span},", self.file, figure.line);
+        let _ = write!(row, "{},{},{},", self.file, figure.line, figure.row);
+        let _ = write!(row, "{tool},{name},{value},{step},{span},");
         row.push_str(&shared.before_payload);
         if let Some(payload) = figure.conditions.payload {
             let _ = write!(row, "{}", payload.get());
@@ -104,7 +106,7 @@ impl Shared {
         // A cell that begins and ends each part keeps its commas.
         Shared {
             conditions: (*figure.conditions).clone(),
-            before_payload: joined(&cells[7..PAYLOAD]) + ",",
+            before_payload: joined(&cells[CONDITIONS.start..PAYLOAD]) + ",",
             before_iterations: format!(",{},", joined(&cells[PAYLOAD + 1..ITERATIONS])),
             before_cautions: format!(",{},", joined(&cells[ITERATIONS + 1..CAUTIONS])),
             more: joined(&cells[CAUTIONS + 1..]),

@@ -12,7 +12,7 @@ const MOST_ROWS: usize = 200;
 const MOST_OF_ALL: usize = 5000;
 
 /// Cells that are conditions, by their place in [`ImportedFigureAnswer::COLUMNS`].
-const CONDITIONS: std::ops::Range<usize> = 7..26;
+pub(super) const CONDITIONS: std::ops::Range<usize> = 8..27;
 
 /// Figures that stand together.
 struct TableRow {
@@ -62,9 +62,10 @@ impl ImportTables {
             }
         };
         self.cautions = self.cautions.union(figure.cautions);
-        let goes_on = self.open.first().is_some_and(|first| {
-            self.file == file && first.tool == figure.tool && first.conditions == figure.conditions
-        }) && !self.open.iter().any(|own| own.metric == figure.metric);
+        // A log that is named twice has each row again.
+        let is_known = self.open.iter().any(|own| own.metric == figure.metric);
+        let is_of_it = |last: &LogMeasurement| self.file == file && last.row == figure.row && !is_known;
+        let goes_on = self.open.last().is_some_and(is_of_it);
         if !goes_on {
             self.end_row();
             if self.file != file {

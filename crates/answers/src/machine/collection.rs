@@ -36,22 +36,17 @@ pub fn read_collection(paths: &[PathBuf]) -> Result<Vec<CollectionFile>, Failure
         let bytes = bytes_of(path, &shown)?;
         // Sources of numbers name the file alone: where it lay says nothing to another reader.
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        // The mark of an archive stands at this place of its first header.
-        match bytes.get(257..262) {
-            Some(b"ustar") => {
-                archives.push(shown.clone());
-                unpack(&shown, &name, &bytes, &mut files)?;
-            }
-            _ if bytes.starts_with(GZIP) => {
-                return Err(Failure::input(
-                    format!("`{shown}` is compressed by gzip, and is not unpacked here"),
-                    format!("`gunzip {shown}`, and name what it leaves"),
-                ));
-            }
-            _ => {
-                let text = String::from_utf8_lossy(&bytes).into_owned();
-                files.push(CollectionFile { name, text, is_of_many: false });
-            }
+        if is_archive(&bytes) {
+            archives.push(shown.clone());
+            unpack(&shown, &name, &bytes, &mut files)?;
+        } else if bytes.starts_with(GZIP) {
+            return Err(Failure::input(
+                format!("`{shown}` is compressed by gzip, and is not unpacked here"),
+                format!("`gunzip {shown}`, and name what it leaves"),
+            ));
+        } else {
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            files.push(CollectionFile { name, text, is_of_many: false });
         }
     }
     if let [first, second, ..] = &archives[..] {
@@ -61,6 +56,11 @@ pub fn read_collection(paths: &[PathBuf]) -> Result<Vec<CollectionFile>, Failure
         ));
     }
     Ok(files)
+}
+
+/// Whether bytes begin an archive: its mark stands at this place of its first header.
+pub(crate) fn is_archive(bytes: &[u8]) -> bool {
+    bytes.get(257..262) == Some(b"ustar")
 }
 
 fn bytes_of(path: &Path, shown: &str) -> Result<Vec<u8>, Failure> {

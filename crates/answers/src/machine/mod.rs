@@ -4,9 +4,9 @@
 mod collection;
 mod text;
 
-pub(crate) use collection::GZIP;
 pub(crate) use collection::refused;
 pub use collection::{CollectionFile, ReadFacts, pack, read_collection, read_facts};
+pub(crate) use collection::{GZIP, is_archive};
 
 use crate::SCHEMA_VERSION;
 use offpath_learn::describe::{CardLinkFacts, Description, Oddity, OddityCost, costs, describe};

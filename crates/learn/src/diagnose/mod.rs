@@ -22,7 +22,7 @@ use cause::variants;
 use machine::contradictions;
 use offpath_logs::{LogFigure, TrafficDirections};
 use offpath_profile::System;
-use offpath_quantity::Quantity;
+use offpath_quantity::{Bytes, Quantity};
 use offpath_route::Router;
 use points::PrintedUnit;
 use rank::{Fit, of_plateau, of_short_latencies};
@@ -66,6 +66,10 @@ pub struct DiagnosedPoint {
     pub line: u64,
     /// The run, in words.
     pub run: String,
+    /// The same without its payload.
+    pub test: String,
+    /// Bytes of a message.
+    pub payload: Bytes,
     /// The figure's key.
     pub metric: String,
     /// What was measured.
@@ -181,8 +185,8 @@ pub struct Diagnosis {
     pub skipped: BTreeMap<String, u64>,
     /// Rows of perftest's runs that are not compared, by file and reason.
     pub left_aside: Vec<LeftAside>,
-    /// Files all of whose rows are those of another one, which is named behind each and stands for both.
-    pub copies: Vec<(Arc<str>, Arc<str>)>,
+    /// Rows that say again what others say, copies and what the other side of a run prints, by file and reason: they count once.
+    pub repeated: Vec<LeftAside>,
 }
 
 /// Says what is the matter with the figures of logs taken on a path of `system`.
@@ -206,12 +210,7 @@ pub fn diagnose(
         )
     });
     let mut assumed: Vec<String> = varied.collect();
-    let points::Found { series: all, mut skipped, mut aside, copies } = points::series(figures);
-    assumed.extend(
-        copies
-            .iter()
-            .map(|(copy, earlier)| format!("{copy}: all its rows stand in {earlier}, too, and count once")),
-    );
+    let points::Found { series: all, mut skipped, mut aside, repeated } = points::series(figures);
     let layers = all.iter().map(|series| series.conditions.link_layer.as_deref());
     let roce =
         PacketHeader::of_link_layers(layers).and_then(|header| Some((header, header.put_into(system)?)));
@@ -245,7 +244,7 @@ pub fn diagnose(
         else {
             let why = "no program of perftest over RC that is modelled writes such rows";
             *skipped.entry(why.into()).or_default() += series.points.len() as u64;
-            series.points.iter().for_each(|point| aside.add_point(series, point, why));
+            series.points.iter().for_each(|point| series.leave(point, why, &mut aside));
             continue;
         };
         assumed.extend(assumptions(series, program));
@@ -255,7 +254,7 @@ pub fn diagnose(
                 None => {
                     let why = "the row's payload is not said";
                     *skipped.entry(why.into()).or_default() += 1;
-                    aside.add_point(series, point, why);
+                    series.leave(point, why, &mut aside);
                 }
             }
         }
@@ -275,7 +274,7 @@ pub fn diagnose(
             match (healthy.expect(&row.runs.reference), healthy.expect(&row.runs.stated)) {
                 (Ok(expected), Ok(as_stated)) => (expected, as_stated),
                 (Err(error), _) | (_, Err(error)) => {
-                    aside.add_point(row.series, row.point, &error.to_string());
+                    row.series.leave(row.point, &error.to_string(), &mut aside);
                     *skipped.entry(error.to_string()).or_default() += 1;
                     continue;
                 }
@@ -285,7 +284,7 @@ pub fn diagnose(
         let (Some(figure), Some(figure_as_stated)) = figures else {
             let why = "a figure that no model predicts";
             *skipped.entry(why.into()).or_default() += 1;
-            aside.add_point(row.series, row.point, why);
+            row.series.leave(row.point, why, &mut aside);
             continue;
         };
         let (reference, stated) = (points::performance(figure), points::performance(figure_as_stated));
@@ -294,6 +293,8 @@ pub fn diagnose(
             file: row.series.file.clone(),
             line: row.point.line,
             run: row.runs.stated.to_string(),
+            test: row.runs.stated.test(),
+            payload: row.runs.stated.payload,
             metric: row.point.metric.to_string(),
             measured: row.point.measured,
             expected: figure,
@@ -329,7 +330,7 @@ pub fn diagnose(
             .unwrap_or_default(),
         skipped,
         left_aside: aside.into_rows(),
-        copies,
+        repeated: repeated.into_rows(),
     };
     if kept.is_empty() {
         return Ok(diagnosis);

@@ -1,6 +1,6 @@
 //! Figures of logs as points that can be compared: what was measured, in which run.
 
-use crate::points::LeftAside;
+use crate::printed::{Aside, PrintedRows};
 use crate::run::{
     NotARun, PROGRAMS, RunKind, RunLength, TOOL_CQ_MODERATION, TOOL_TX_DEPTH, ToolProgram, ToolRun,
 };
@@ -10,57 +10,28 @@ use offpath_logs::{
 };
 use offpath_quantity::Bytes;
 use offpath_route::Verb;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// Why a row without a figure that any model has is not compared.
+const NOT_PREDICTED: &str = "no figure of the row is predicted";
 
 /// Figures of logs that were taken on one path. What can be compared is kept, a row as one point; of all others their
 /// number.
 #[derive(Clone, Debug)]
 pub struct LoggedFigures {
     pub(super) path: String,
-    rows: BTreeMap<(Arc<str>, u64), LogRow>,
+    printed: PrintedRows,
+    /// What is compared, by the file and the place of the row.
+    rows: BTreeMap<(Arc<str>, usize), LogRow>,
     skipped: BTreeMap<String, u64>,
     /// Who measured, what it means with its unit, its key, and how many there are.
     found: Vec<(LogTool, LogMetric, &'static str, Arc<str>, u64)>,
-    file: Arc<str>,
     /// Files whose tool says that the processor's frequency varied.
     pub(super) varied: BTreeSet<Arc<str>>,
-    /// Conditions of the last rows, which repeated sweeps share.
-    recent: VecDeque<Arc<LogConditions>>,
+    /// Rows of perftest's runs that are not compared: what was asked of those runs is not answered.
     aside: Aside,
 }
-
-/// Rows of perftest's runs that are not compared, by file and reason: what was asked of those runs is not answered. What a file of
-/// `offpath measure` has beside what is compared was asked for by its suite.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Aside {
-    /// With the last row of each.
-    found: BTreeMap<(Arc<str>, String), (LeftAside, u64)>,
-}
-
-impl Aside {
-    fn add(&mut self, file: &Arc<str>, line: u64, why: &str) {
-        let new = || (LeftAside { file: file.to_string(), line, rows: 0, why: why.to_string() }, 0);
-        let (known, last) = self.found.entry((file.clone(), why.to_string())).or_insert_with(new);
-        // Several figures of one row are one row.
-        known.rows += u64::from(*last != line);
-        *last = line;
-    }
-
-    /// A row of a series.
-    pub fn add_point(&mut self, series: &Series, point: &Point, why: &str) {
-        if !series.is_of_measure() {
-            self.add(&series.file, point.line, why);
-        }
-    }
-
-    pub fn into_rows(self) -> Vec<LeftAside> {
-        self.found.into_values().map(|(found, _)| found).collect()
-    }
-}
-
-/// How many conditions are looked at for a row's: as many as a sweep has payloads.
-const RECENT: usize = 32;
 
 /// What is compared of a row, while its figures come.
 #[derive(Clone, Debug, Default)]
@@ -95,12 +66,11 @@ impl LoggedFigures {
     pub fn new(path: &str) -> LoggedFigures {
         LoggedFigures {
             path: path.to_string(),
+            printed: PrintedRows::default(),
             rows: BTreeMap::new(),
             skipped: BTreeMap::new(),
             found: Vec::new(),
-            file: "".into(),
             varied: BTreeSet::new(),
-            recent: VecDeque::new(),
             aside: Aside::default(),
         }
     }
@@ -128,22 +98,26 @@ impl LoggedFigures {
                 key
             }
         };
-        if *self.file != *file {
-            self.file = file.into();
-        }
-        if let Some(why) = unfit(measurement, &self.path) {
-            if tool == LogTool::Perftest && metric.statistic != MetricStatistic::Sample {
-                self.aside.add(&self.file, measurement.line, &why);
+        // A single operation is no row.
+        let is_sample = metric.statistic == MetricStatistic::Sample;
+        let unfit = unfit(measurement, &self.path).or_else(|| is_sample.then(|| NOT_PREDICTED.to_string()));
+        if let Some(why) = &unfit {
+            *self.skipped.entry(why.clone()).or_default() += 1;
+            // Of other tools nothing is kept, however long their logs are.
+            if is_sample || tool != LogTool::Perftest {
+                return;
             }
-            *self.skipped.entry(why).or_default() += 1;
-            return;
         }
-        if measurement.cautions.has(LogCaution::FrequencyVaried) && !self.varied.contains(&self.file) {
-            self.varied.insert(self.file.clone());
+        let place = self.printed.add(file, measurement);
+        let printed = self.printed.row(place);
+        if let Some(why) = unfit {
+            return self.aside.add(place, printed.at(), &why);
         }
-        let row = self.rows.entry((self.file.clone(), measurement.line)).or_default();
-        row.is_of_run |=
-            tool == LogTool::Perftest && metric.statistic != MetricStatistic::Sample && figure.value() > 0.0;
+        if measurement.cautions.has(LogCaution::FrequencyVaried) && !self.varied.contains(&printed.file) {
+            self.varied.insert(printed.file.clone());
+        }
+        let row = self.rows.entry((printed.file.clone(), place)).or_default();
+        row.is_of_run |= tool == LogTool::Perftest && figure.value() > 0.0;
         let value = figure.value();
         match (metric.subject, metric.statistic, figure) {
             (_, MetricStatistic::Peak, _) => {
@@ -193,7 +167,7 @@ impl LoggedFigures {
                 (false, false) => coarse < best.coarse,
             });
         if is_better {
-            let conditions = shared(&mut self.recent, &measurement.conditions);
+            let conditions = printed.conditions.clone();
             let subject = metric.subject;
             row.best = Some(BestFigure { tool, figure, key, subject, is_mean_latency, conditions, coarse });
         }
@@ -207,18 +181,6 @@ impl LoggedFigures {
         }
         found
     }
-}
-
-/// The same conditions, as those of a row before where it had them.
-fn shared(recent: &mut VecDeque<Arc<LogConditions>>, own: &Arc<LogConditions>) -> Arc<LogConditions> {
-    if let Some(known) = recent.iter().find(|known| *known == own) {
-        return known.clone();
-    }
-    if recent.len() >= RECENT {
-        recent.pop_front();
-    }
-    recent.push_back(own.clone());
-    own.clone()
 }
 
 /// Figures of one run or sweep.
@@ -264,13 +226,13 @@ const MOST_ROUNDING: f64 = 0.01;
 /// How far they may lie apart beyond that.
 const AGREEMENT: f64 = 0.005;
 
-/// Where a series begins: its file, and its first line.
-pub type SeriesPlace = (Arc<str>, u64);
+/// Where a series begins: its file, and the place of its first row.
+pub type SeriesPlace = (Arc<str>, usize);
 
 impl Series {
     /// Where it begins, which no other does.
     pub fn place(&self) -> SeriesPlace {
-        (self.file.clone(), self.points.first().map_or(0, |point| point.line))
+        (self.file.clone(), self.points.first().map_or(0, |point| point.place))
     }
 
     /// Messages per second of a bandwidth test, in the true unit where the printed one is another.
@@ -291,6 +253,13 @@ impl Series {
         self.conditions.more.contains_key("path")
     }
 
+    /// A point of it is not compared. What a file of `offpath measure` has beside what is compared was asked for by its suite.
+    pub fn leave(&self, point: &Point, why: &str, aside: &mut Aside) {
+        if !self.is_of_measure() {
+            aside.add(point.place, (&self.file, point.line), why);
+        }
+    }
+
     /// Whether it goes over several payloads.
     pub fn is_sweep(&self) -> bool {
         let mut payloads = self.points.iter().map(|point| point.conditions.payload);
@@ -302,6 +271,9 @@ impl Series {
 /// A row of a series.
 #[derive(Clone, Debug)]
 pub(super) struct Point {
+    /// The place of its row among all that are printed.
+    pub place: usize,
+    /// The row's first line.
     pub line: u64,
     pub measured: LogFigure,
     pub metric: Arc<str>,
@@ -339,21 +311,29 @@ pub(super) struct Found {
     /// Figures that are in none, by the reason.
     pub skipped: BTreeMap<String, u64>,
     pub aside: Aside,
-    /// Files all of whose rows are those of another one, which is named behind each.
-    pub copies: Vec<(Arc<str>, Arc<str>)>,
+    /// Rows that say again what others say, and are in none.
+    pub repeated: Aside,
 }
 
 /// The series of logs, and why figures are in none.
 pub(super) fn series(figures: LoggedFigures) -> Found {
-    let LoggedFigures { rows, mut skipped, mut aside, .. } = figures;
+    let LoggedFigures { printed, mut rows, mut skipped, mut aside, .. } = figures;
+    let compared = rows.iter().filter(|(_, row)| row.best.is_some()).map(|((_, place), _)| *place);
+    let mut again = Aside::default();
+    for (place, why) in printed.repeated(compared.collect()) {
+        let row = printed.row(place);
+        again.add(place, row.at(), &why);
+        rows.remove(&(row.file.clone(), place));
+    }
     let mut found: Vec<Series> = Vec::new();
-    for ((file, line), row) in rows {
+    for ((file, place), row) in rows {
+        let line = printed.row(place).line;
         let LogRow { is_of_run, best, peak, mean_latency, longest_latency, mean, rate } = row;
         let Some(best) = best else {
             if is_of_run {
-                aside.add(&file, line, "no figure of the row is predicted");
+                aside.add(place, (&file, line), NOT_PREDICTED);
             }
-            *skipped.entry("no figure of the row is predicted".to_string()).or_default() += 1;
+            *skipped.entry(NOT_PREDICTED.to_string()).or_default() += 1;
             continue;
         };
         let kind = match best.subject {
@@ -372,6 +352,7 @@ pub(super) fn series(figures: LoggedFigures) -> Found {
         let tail = mean_latency.filter(|_| !best.is_mean_latency && best.subject == MetricSubject::Latency);
         let tail = tail.map(|mean| (mean * performance(best.figure), longest_latency));
         let point = Point {
+            place,
             line,
             tail,
             measured: best.figure,
@@ -403,45 +384,16 @@ pub(super) fn series(figures: LoggedFigures) -> Found {
             }
         }
     }
-    let copies = copies(&found);
-    found.retain(|series| !copies.iter().any(|(copy, _)| *copy == series.file));
     for series in &mut found {
         let dropped = series.decide_unit();
         if !dropped.is_empty() {
             let why = NotARun::Contradictory { why: LogCaution::RateDiffers.meaning() }.to_string();
-            dropped.iter().for_each(|point| aside.add_point(series, point, &why));
+            dropped.iter().for_each(|point| series.leave(point, &why, &mut aside));
             *skipped.entry(why).or_default() += dropped.len() as u64;
         }
     }
     found.retain(|series| !series.points.is_empty());
-    Found { series: found, skipped, aside, copies }
-}
-
-/// Files that have the rows of another one before them, one by one: no two runs print the same figures throughout.
-fn copies(all: &[Series]) -> Vec<(Arc<str>, Arc<str>)> {
-    let files: Vec<&[Series]> = all.chunk_by(|one, other| one.file == other.file).collect();
-    let rows = |file: &[Series]| -> usize { file.iter().map(|series| series.points.len()).sum() };
-    let is_same = |one: &Series, other: &Series| {
-        let same = |(one, other): (&Point, &Point)| {
-            one.measured == other.measured && one.conditions == other.conditions
-        };
-        one.points.len() == other.points.len() && one.points.iter().zip(&other.points).all(same)
-    };
-    let mut found = Vec::new();
-    for (place, file) in files.iter().enumerate() {
-        // Of one row, or a few, it may be chance.
-        const LEAST_ROWS: usize = 4;
-        let of = |earlier: &&&[Series]| {
-            let both = earlier.iter().zip(*file);
-            earlier.len() == file.len() && both.into_iter().all(|(one, other)| is_same(one, other))
-        };
-        if rows(file) >= LEAST_ROWS
-            && let Some(earlier) = files[..place].iter().find(of)
-        {
-            found.push((file[0].file.clone(), earlier[0].file.clone()));
-        }
-    }
-    found
+    Found { series: found, skipped, aside, repeated: again }
 }
 
 /// Why a figure cannot be held to a model.

@@ -45,12 +45,14 @@ struct Rate {
     bytes: f64,
     per_s: f64,
     peak: Option<f64>,
+    iterations: Option<u64>,
 }
 
 fn rates(series: &Series) -> Vec<Rate> {
     let rate = |point: &Point| {
         let bytes = point.conditions.payload?.get() as f64;
-        Some(Rate { line: point.line, bytes, per_s: series.rate_per_s(point)?, peak: point.peak })
+        let iterations = point.conditions.iterations;
+        Some(Rate { line: point.line, bytes, per_s: series.rate_per_s(point)?, peak: point.peak, iterations })
     };
     series.points.iter().filter_map(rate).collect()
 }
@@ -180,8 +182,7 @@ pub(super) fn shapes(all: &[Series], system: &System) -> Vec<RowShape> {
                     to.bytes,
                     1e9 / mean
                 );
-                let run = series.points.iter().find(|point| point.line == from.line);
-                if let Some(count) = run.and_then(|point| point.conditions.iterations)
+                if let Some(count) = from.iterations
                     && TIMER.contains(&(count as f64 / mean))
                 {
                     what += &format!(

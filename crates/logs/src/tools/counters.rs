@@ -96,8 +96,13 @@ fn put(
     if let Some(time) = read_at_ns {
         conditions.set_number(READ_AT, time);
     }
-    let row =
-        Row { tool: LogTool::Counters, conditions: Arc::new(conditions), line: line.number, text: line.text };
+    let row = Row {
+        tool: LogTool::Counters,
+        conditions: Arc::new(conditions),
+        line: line.number,
+        number: sink.begin_row(),
+        text: line.text,
+    };
     let scale = if number.whole().is_some() { Scale::Count } else { Scale::Number };
     let metric = LogMetric::new(MetricSubject::Counter, MetricStatistic::Only);
     row.put(metric, Printed::Number(number), scale, LogCautions::default(), sink);
@@ -209,7 +214,13 @@ fn take_sample(
         Some(number) if number.whole().is_some() => Scale::Count,
         _ => Scale::Number,
     };
-    let row = Row { tool: LogTool::Counters, conditions: Arc::new(conditions), line: line.number, text };
+    let row = Row {
+        tool: LogTool::Counters,
+        conditions: Arc::new(conditions),
+        line: line.number,
+        number: sink.begin_row(),
+        text,
+    };
     let metric = LogMetric::new(subject, MetricStatistic::Only);
     row.put(metric, printed, scale, LogCautions::default(), sink);
     Taken::Measured

@@ -11,25 +11,44 @@ use crate::tools::Row;
 use offpath_quantity::Bytes;
 use std::sync::Arc;
 
-/// Directions of a job, and their place in an option with a value for each.
-const DIRECTIONS: [(&str, LogOperation, usize); 3] =
-    [("read", LogOperation::Read, 0), ("write", LogOperation::Write, 1), ("trim", LogOperation::Trim, 2)];
+/// Directions of a job, and their place in an option with a value for each; `unified_rw_reporting` has one for all.
+const DIRECTIONS: [(&str, LogOperation, Option<usize>); 4] = [
+    ("read", LogOperation::Read, Some(0)),
+    ("write", LogOperation::Write, Some(1)),
+    ("trim", LogOperation::Trim, Some(2)),
+    ("mixed", LogOperation::ReadWrite, None),
+];
 
 /// Reads a document; whether it is fio's.
 pub(crate) fn read_document(node: &Node, sink: &mut Sink) -> bool {
     let Some(jobs) = node.get("jobs").filter(|_| node.get("fio version").is_some()) else { return false };
     for job in jobs.items() {
-        let option = |name: &str| {
-            let of = |options: Option<&Node>| options?.get(name)?.text().map(str::to_string);
-            of(job.get("job options")).or_else(|| of(node.get("global options")))
+        let stated = |options: &str, name: &str| {
+            let own = if options == "job options" { job.get(options) } else { node.get(options) };
+            own?.get(name)?.text().map(str::to_string)
         };
+        let option = |name: &str| stated("job options", name).or_else(|| stated("global options", name));
+        // A job's own size stands above a range of all jobs.
+        let range_of = |options| ["bsrange", "bssplit"].iter().find_map(|name| stated(options, name));
+        let has_own = stated("job options", "bs").is_some();
+        let range = range_of("job options").or_else(|| range_of("global options").filter(|_| !has_own));
         let name = job.get("jobname").and_then(Node::text).unwrap_or_default();
         let error = job.get("error").and_then(|error| Some((error.line, error.text()?)));
         let error = error.filter(|(_, number)| *number != "0");
         if let Some((line, number)) = error {
             sink.remark(RemarkKind::Failure, line, &format!("{name}: error {number}"), "the job failed");
         }
-        let cautions = LogCautions::default().with_if(error.is_some(), LogCaution::FailedJob);
+        // With `continue_on_error` a job ends without one, whatever failed.
+        let count = job.get("total_err").and_then(|count| Some((count.line, Decimal::read(count.text()?)?)));
+        let failed = count.filter(|(_, count)| !count.is_zero());
+        if let Some((line, count)) = failed {
+            let first = job.get("first_error").and_then(Node::text).unwrap_or("unknown");
+            let count = count.approximate();
+            let why = format!("{count} operations of the job failed, the first with error {first}");
+            sink.remark(RemarkKind::Failure, line, name, why);
+        }
+        let cautions =
+            LogCautions::default().with_if(error.is_some() || failed.is_some(), LogCaution::FailedJob);
         for (key, operation, place) in DIRECTIONS {
             let Some(direction) = job.get(key) else { continue };
             // A direction that the job does not have is written too, as zeros.
@@ -45,7 +64,7 @@ pub(crate) fn read_document(node: &Node, sink: &mut Sink) -> bool {
                 operation: Some(operation),
                 payload: option("bs")
                     .and_then(|text| block(&text, place))
-                    .filter(|_| option("kb_base").is_none()),
+                    .filter(|_| option("kb_base").is_none() && range.is_none()),
                 tx_depth: whole("iodepth"),
                 iterations: direction.get("total_ios").and_then(|node| Decimal::read(node.text()?)?.whole()),
                 ..LogConditions::default()
@@ -57,7 +76,8 @@ pub(crate) fn read_document(node: &Node, sink: &mut Sink) -> bool {
                 ("block_size", "bs"),
                 ("target", "filename"),
             ] {
-                if let Some(text) = option(name) {
+                let own = range.clone().filter(|_| name == "bs").or_else(|| option(name));
+                if let Some(text) = own {
                     conditions.set_text(key, &text);
                 }
             }
@@ -72,10 +92,13 @@ pub(crate) fn read_document(node: &Node, sink: &mut Sink) -> bool {
     true
 }
 
-/// Bytes of a block: `4k` is 4096, and `4k,8k` has one for reads and one for writes.
-fn block(text: &str, place: usize) -> Option<Bytes> {
+/// Bytes of a block: `4k` is 4096, and `4k,8k` has one for reads and one for writes, so that both together have none.
+fn block(text: &str, place: Option<usize>) -> Option<Bytes> {
     let parts: Vec<&str> = text.split(',').collect();
-    let own = parts.get(place).or(parts.last()).filter(|part| !part.is_empty())?.trim();
+    if place.is_none() && parts.len() > 1 {
+        return None;
+    }
+    let own = parts.get(place.unwrap_or(0)).or(parts.last()).filter(|part| !part.is_empty())?.trim();
     let digits = own.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match own[digits.len()..].to_ascii_lowercase().as_str() {
         "" | "b" => 1,
@@ -89,11 +112,13 @@ fn block(text: &str, place: usize) -> Option<Bytes> {
 
 /// Puts the figures of one direction down.
 fn put(direction: &Node, conditions: Arc<LogConditions>, cautions: LogCautions, sink: &mut Sink) {
+    let number = sink.begin_row();
     let put = |node: &Node, metric, scale, sink: &mut Sink| {
         let text = node.text().unwrap_or_default();
         match Printed::read(text) {
             Some(printed) => {
-                let row = Row { tool: LogTool::Fio, conditions: conditions.clone(), line: node.line, text };
+                let conditions = conditions.clone();
+                let row = Row { tool: LogTool::Fio, conditions, line: node.line, number, text };
                 row.put(metric, printed, scale, cautions, sink);
             }
             None => sink.remark(RemarkKind::Withheld, node.line, text, "a figure of fio that is no number"),

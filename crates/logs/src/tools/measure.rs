@@ -131,7 +131,7 @@ pub(crate) fn read_document(node: &Node, sink: &mut Sink) -> bool {
             conditions.set_number(key, number);
         }
     }
-    let conditions = Arc::new(conditions);
+    let (conditions, number) = (Arc::new(conditions), sink.begin_row());
     let span = match operation {
         Some(LogOperation::Write | LogOperation::Send) => LatencySpan::HalfRoundTrip,
         _ => LatencySpan::WholeOperation,
@@ -157,7 +157,7 @@ pub(crate) fn read_document(node: &Node, sink: &mut Sink) -> bool {
         if text == "null" {
             continue;
         }
-        let row = Row { tool: LogTool::Measure, conditions: conditions.clone(), line, text };
+        let row = Row { tool: LogTool::Measure, conditions: conditions.clone(), line, number, text };
         match Printed::read(text) {
             Some(printed) => {
                 row.put(metric, printed, scale, LogCautions::default(), sink);

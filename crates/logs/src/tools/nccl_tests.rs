@@ -2,7 +2,8 @@
 
 use crate::decimal::Printed;
 use crate::measurement::{
-    LatencySpan, LogCautions, LogConditions, LogMetric, LogTool, MetricStatistic, MetricSubject, Scale,
+    LatencySpan, LogCaution, LogCautions, LogConditions, LogMetric, LogTool, MetricStatistic, MetricSubject,
+    Scale,
 };
 use crate::reader::{LogLine, Sink, Taken};
 use crate::tools::{LineTool, Row};
@@ -18,6 +19,8 @@ pub(crate) struct NcclTests {
     is_begun: bool,
     program: Option<Arc<str>>,
     columns: Vec<String>,
+    /// Whether a result of the run was wrong.
+    failed: bool,
 }
 
 impl LineTool for NcclTests {
@@ -43,11 +46,12 @@ impl LineTool for NcclTests {
                 }
                 _ if !self.is_begun => return Taken::No,
                 ["Avg", "bus", "bandwidth", ":", mean] => return self.put_mean(mean, line, sink),
-                ["Using", "devices"]
+                ["Out", "of", "bounds", .., "FAILED"] => return self.fail_run(),
+                ["Out", "of", "bounds", ..]
+                | ["Using", "devices"]
                 | ["Rank", ..]
                 | ["out-of-place", "in-place"]
                 | ["(B)", "(elements)", ..]
-                | ["Out", "of", "bounds", ..]
                 | ["Collective", "test", "concluded", ..]
                 | ["Collective", "test", "concluded:", ..]
                 | ["nccl-tests", ..] => return Taken::Known,
@@ -97,16 +101,24 @@ impl LineTool for NcclTests {
                 }
             }
         }
+        let is_wrong = |(_, (metric, _), count): &(_, (LogMetric, Scale), Printed)| {
+            metric.subject == MetricSubject::Errors && count.number().is_none_or(|count| !count.is_zero())
+        };
+        if figures.iter().any(is_wrong) {
+            return self.fail_run();
+        }
         // The first group writes elsewhere than it reads, the second in place.
         let by_place = ["out of place", "in place"].map(|name| {
             let mut own = conditions.clone();
             own.set_text("buffers", name);
             Arc::new(own)
         });
-        for (place, (metric, scale), number) in figures {
-            let conditions = by_place[usize::from(place > 1)].clone();
-            let row = Row { tool: LogTool::NcclTests, conditions, line: line.number, text };
-            row.put(metric, number, scale, LogCautions::default(), sink);
+        let number = [sink.begin_row(), sink.begin_row()];
+        for (place, (metric, scale), printed) in figures {
+            let place = usize::from(place > 1);
+            let (conditions, number) = (by_place[place].clone(), number[place]);
+            let row = Row { tool: LogTool::NcclTests, conditions, line: line.number, number, text };
+            row.put(metric, printed, scale, LogCautions::default(), sink);
         }
         Taken::Measured
     }
@@ -127,6 +139,12 @@ impl NcclTests {
         (columns.len() == cells).then_some(columns)
     }
 
+    /// A result is wrong: its row gives no figure, and the mean of all is of a run that failed.
+    fn fail_run(&mut self) -> Taken {
+        self.failed = true;
+        Taken::Failure
+    }
+
     fn conditions(&self) -> LogConditions {
         LogConditions { program: self.program.clone(), ..LogConditions::default() }
     }
@@ -142,10 +160,12 @@ impl NcclTests {
             tool: LogTool::NcclTests,
             conditions: Arc::new(conditions),
             line: line.number,
+            number: sink.begin_row(),
             text: line.text,
         };
         let metric = LogMetric::new(MetricSubject::BusBandwidth, MetricStatistic::Mean);
-        row.put(metric, number, GB_PER_S, LogCautions::default(), sink);
+        let cautions = LogCautions::default().with_if(self.failed, LogCaution::FailedJob);
+        row.put(metric, number, GB_PER_S, cautions, sink);
         Taken::Measured
     }
 }

@@ -100,7 +100,13 @@ impl LineTool for Osu {
         let iterations = numbers().find(|(column, _)| matches!(column, OsuColumn::Iterations));
         conditions.iterations = iterations.and_then(|(_, number)| number?.number()?.whole());
         let span = *span;
-        let row = Row { tool: LogTool::Osu, conditions: Arc::new(conditions), line: line.number, text };
+        let row = Row {
+            tool: LogTool::Osu,
+            conditions: Arc::new(conditions),
+            line: line.number,
+            number: sink.begin_row(),
+            text,
+        };
         for (column, number) in numbers() {
             if let (OsuColumn::Figure(subject, statistic, scale), Some(number)) = (*column, number) {
                 let span = (subject == MetricSubject::Latency).then_some(span);

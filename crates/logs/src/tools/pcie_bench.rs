@@ -86,6 +86,7 @@ impl LineTool for PcieBench {
             tool: LogTool::PcieBench,
             conditions: Arc::new(conditions),
             line: line.number,
+            number: sink.begin_row(),
             text: line.text,
         };
         let figures = if *is_latency { latencies() } else { bandwidths() };

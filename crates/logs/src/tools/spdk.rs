@@ -49,7 +49,7 @@ pub(crate) fn read_document(node: &Node, sink: &mut Sink) -> bool {
         {
             sink.remark(RemarkKind::Failure, line, status, "the job did not finish");
         }
-        let conditions = Arc::new(conditions);
+        let (conditions, number) = (Arc::new(conditions), sink.begin_row());
         let latency = |statistic| LogMetric::latency(statistic, Some(LatencySpan::WholeOperation));
         let mean = |subject| LogMetric::new(subject, MetricStatistic::Mean);
         let only = |subject| LogMetric::new(subject, MetricStatistic::Only);
@@ -64,7 +64,8 @@ pub(crate) fn read_document(node: &Node, sink: &mut Sink) -> bool {
         ] {
             let Some(node) = result.get(key) else { continue };
             let text = node.text().unwrap_or_default();
-            let row = Row { tool: LogTool::Spdk, conditions: conditions.clone(), line: node.line, text };
+            let row =
+                Row { tool: LogTool::Spdk, conditions: conditions.clone(), line: node.line, number, text };
             match Printed::read(text) {
                 Some(printed) => {
                     row.put(metric, printed, scale, LogCautions::default(), sink);

@@ -35,8 +35,8 @@ enum Place {
     OwnMetrics,
     /// In a section of the YAML without figures that are read.
     OtherSection,
-    /// In the metrics of the YAML.
-    Metrics(Arc<LogConditions>),
+    /// In the metrics of the YAML, of the stressor whose figures are a row of that number.
+    Metrics(Arc<LogConditions>, u64),
     /// Below the names of stressors of a summary.
     Summary(Vec<Arc<str>>),
 }
@@ -60,7 +60,7 @@ impl LineTool for StressNg {
             return Taken::Known;
         }
         if text == "metrics:" {
-            self.place = Place::Metrics(Arc::new(LogConditions::default()));
+            self.place = Place::Metrics(Arc::new(LogConditions::default()), sink.begin_row());
             return Taken::Known;
         }
         if SECTIONS.contains(&text) {
@@ -84,7 +84,7 @@ impl LineTool for StressNg {
         }
         match &self.place {
             Place::Summary(names) => take_platform(&names.clone(), line, sink),
-            Place::Metrics(_) | Place::OtherSection => self.take_yaml(line, sink),
+            Place::Metrics(..) | Place::OtherSection => self.take_yaml(line, sink),
             _ => Taken::No,
         }
     }
@@ -136,6 +136,7 @@ impl StressNg {
             tool: LogTool::StressNg,
             conditions: Arc::new(conditions),
             line: line.number,
+            number: sink.begin_row(),
             text: line.text,
         };
         let only = |subject| LogMetric::new(subject, MetricStatistic::Only);
@@ -164,7 +165,7 @@ impl StressNg {
             self.place = Place::Elsewhere;
             return Taken::No;
         };
-        let Place::Metrics(conditions) = &mut self.place else {
+        let Place::Metrics(conditions, row) = &mut self.place else {
             match (key, value.parse::<u64>()) {
                 ("cpus-online", Ok(cpus)) => self.machine.set_number("processors_online", cpus),
                 ("stress-ng-version", _) => self.machine.set_text("version", value),
@@ -178,10 +179,12 @@ impl StressNg {
                 let more = self.machine.more.clone();
                 *conditions =
                     Arc::new(LogConditions { program: Some(value.into()), more, ..Default::default() });
+                *row = sink.begin_row();
                 return Taken::Known;
             }
             (true, "instance") => {
                 // Figures of one of several that ran at once.
+                *row = sink.begin_row();
                 if let Ok(instance) = value.parse() {
                     Arc::make_mut(conditions).set("instance", LogDetail::Number(instance));
                 }
@@ -215,6 +218,7 @@ impl StressNg {
             tool: LogTool::StressNg,
             conditions: conditions.clone(),
             line: line.number,
+            number: *row,
             text: line.text,
         };
         row.put(metric, number, scale, LogCautions::default(), sink);
@@ -257,6 +261,7 @@ fn take_platform(names: &[Arc<str>], line: &LogLine<'_>, sink: &mut Sink) -> Tak
             tool: LogTool::StressNg,
             conditions: Arc::new(conditions),
             line: line.number,
+            number: sink.begin_row(),
             text: line.text,
         };
         row.put(metric, rate, Scale::PER_S, LogCautions::default(), sink);

@@ -15,8 +15,8 @@ use std::sync::Arc;
 pub(crate) struct Sysbench {
     /// A run that began, whichever test it is.
     is_begun: bool,
-    /// Conditions of a memory test.
-    memory: Option<Arc<LogConditions>>,
+    /// Conditions of a memory test, and the number of its row.
+    memory: Option<(Arc<LogConditions>, u64)>,
     threads: Option<u64>,
 }
 
@@ -68,10 +68,10 @@ impl LineTool for Sysbench {
             if let Some(threads) = self.threads {
                 conditions.set_number("threads", threads);
             }
-            self.memory = Some(Arc::new(conditions));
+            self.memory = Some((Arc::new(conditions), sink.begin_row()));
             return Taken::Known;
         }
-        let Some(conditions) = &mut self.memory else {
+        let Some((conditions, number)) = &mut self.memory else {
             return if KNOWN.iter().any(|start| text.starts_with(start)) { Taken::Known } else { Taken::No };
         };
         let stated = text.split_once(':').map(|(key, value)| (key.trim(), value.trim()));
@@ -98,7 +98,8 @@ impl LineTool for Sysbench {
         if figures.is_empty() {
             return if KNOWN.iter().any(|start| text.starts_with(start)) { Taken::Known } else { Taken::No };
         }
-        let row = Row { tool: LogTool::Sysbench, conditions: conditions.clone(), line: line.number, text };
+        let (conditions, number) = (conditions.clone(), *number);
+        let row = Row { tool: LogTool::Sysbench, conditions, line: line.number, number, text };
         for (metric, printed, scale) in figures {
             row.put(metric, printed, scale, LogCautions::default(), sink);
         }

@@ -4,7 +4,8 @@ use super::command::Command;
 use super::table::Table;
 use crate::decimal::Decimal;
 use crate::measurement::{
-    LogCaution, LogCautions, LogConditions, LogDetail, LogOperation, LogSide, TrafficDirections,
+    LogCaution, LogCautions, LogConditions, LogDetail, LogOperation, LogSide, QueuePairNames,
+    TrafficDirections,
 };
 use crate::reader::{LogLine, RemarkKind, Sink};
 use offpath_quantity::Bytes;
@@ -252,6 +253,10 @@ impl Part {
     }
 }
 
+/// A checksum of what an end calls its queue pairs begins with this, and is multiplied for each (FNV-1a, of whole words).
+const NAME_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+const NAME_PRIME: u64 = 0x0100_0000_01b3;
+
 /// Why a table is not whole.
 const UNENDED: &str = "no line of dashes ends the table below this row, as perftest draws one where a run has ended: the \
                        program stopped before, or the log is cut";
@@ -355,6 +360,8 @@ pub(super) struct Section {
     pub(super) samples: Option<bool>,
     pub(super) is_local: bool,
     gid: Option<String>,
+    /// What each end calls its queue pairs so far: this one and the other.
+    queue_pairs: [Option<u64>; 2],
     part: Option<Part>,
     /// Whether the conditions have to be put together again.
     pub(super) dirty: bool,
@@ -417,6 +424,20 @@ impl Section {
             self.gid = Some(gid.to_string());
             self.dirty = true;
         }
+    }
+
+    /// The address of a queue pair, of the end whose turn it is: its number and first packet sequence number name it.
+    pub(super) fn add_queue_pair(&mut self, text: &str) {
+        let mut words = text.split_ascii_whitespace();
+        let mut behind = |key: &str| {
+            let number = words.by_ref().skip_while(|word| *word != key).nth(1)?;
+            u64::from_str_radix(number.strip_prefix("0x")?, 16).ok()
+        };
+        let Some((number, sequence)) = behind("QPN").zip(behind("PSN")) else { return };
+        let names = &mut self.queue_pairs[usize::from(!self.is_local)];
+        *names = Some(names.unwrap_or(NAME_BASIS) ^ number << 32 ^ sequence)
+            .map(|name| name.wrapping_mul(NAME_PRIME));
+        self.dirty = true;
     }
 
     pub(super) fn begin_samples(&mut self, cycles: bool) {
@@ -540,6 +561,12 @@ impl Section {
         }
     }
 
+    /// What the ends call the queue pairs, where one program alone prints them.
+    fn queue_pair_names(&self) -> Option<QueuePairNames> {
+        let [local, remote] = self.queue_pairs;
+        (self.programs() == 1).then_some(QueuePairNames { local: local?, remote: remote? })
+    }
+
     /// Conditions that hold, as far as they were read.
     pub(super) fn conditions(&mut self) -> Arc<LogConditions> {
         if !self.dirty
@@ -582,6 +609,7 @@ impl Section {
             link_layer: text(Field::LinkType),
             gid_index: self.count(Field::GidIndex),
             side: self.side(),
+            queue_pair_names: self.queue_pair_names(),
             ..LogConditions::default()
         };
         // What the head lacks, the command line may say.

@@ -427,6 +427,7 @@ impl Perftest {
         let starts = |starts: &[&str]| starts.iter().any(|start| small.starts_with(start));
         if small.starts_with("local address:") || small.starts_with("remote address:") {
             self.section.is_local = small.starts_with("local");
+            self.section.add_queue_pair(text);
             return Taken::Known;
         }
         if small.starts_with("gid:") || small.starts_with("mgid:") {

@@ -295,11 +295,12 @@ pub(super) fn put_cells(
         conditions.set_number("port", u64::from(port));
         Arc::new(conditions)
     };
+    let number = sink.begin_row();
     let ports = [1, 2].map(|port| {
         let is_it = |cell: &Cell| matches!(cell.column, Column::PortAverage(own, _) | Column::PortRate(own) if own == port);
-        cells.iter().any(is_it).then(|| by_port(port))
+        cells.iter().any(is_it).then(|| (by_port(port), sink.begin_row()))
     });
-    let shared = Arc::new(conditions);
+    let shared = (Arc::new(conditions), number);
     // The mean of a run by duration is microseconds whatever was asked for.
     let is_by_duration = cells.iter().any(|cell| cell.column == Column::Transactions);
     let has_times = cells.iter().any(|cell| matches!(cell.column, Column::Min | Column::Typical));
@@ -316,7 +317,7 @@ pub(super) fn put_cells(
     };
     for Cell { column, printed } in cells.iter().copied() {
         let mut cautions = facts.cautions;
-        let mut conditions = &shared;
+        let mut own = &shared;
         let bandwidth = |statistic| LogMetric::new(MetricSubject::Bandwidth, statistic);
         let latency = |statistic| LogMetric::latency(statistic, span);
         let rate = LogMetric::new(MetricSubject::OperationRate, MetricStatistic::Mean);
@@ -337,11 +338,11 @@ pub(super) fn put_cells(
             }
             Column::MessageRate => Some((rate, Scale::Rate(1_000_000))),
             Column::PortAverage(port, unit) => {
-                conditions = ports[usize::from(port) - 1].as_ref().unwrap_or(conditions);
+                own = ports[usize::from(port) - 1].as_ref().unwrap_or(own);
                 bandwidth_scale(unit).map(|scale| (bandwidth(MetricStatistic::Mean), scale))
             }
             Column::PortRate(port) => {
-                conditions = ports[usize::from(port) - 1].as_ref().unwrap_or(conditions);
+                own = ports[usize::from(port) - 1].as_ref().unwrap_or(own);
                 Some((rate, Scale::Rate(1_000_000)))
             }
             Column::ProcessorUse => {
@@ -367,8 +368,8 @@ pub(super) fn put_cells(
             }
         };
         if let Some((metric, scale)) = found {
-            let row =
-                Row { tool: LogTool::Perftest, conditions: conditions.clone(), line: line_of(column), text };
+            let (conditions, number) = own.clone();
+            let row = Row { tool: LogTool::Perftest, conditions, line: line_of(column), number, text };
             row.put(metric, printed, scale, cautions, sink);
         }
     }
@@ -391,8 +392,13 @@ pub(super) fn put_sample(
     let facts = RowFacts::of(section);
     let span = facts.conditions.operation.map(span_of);
     let scale = if section.samples == Some(true) { Scale::Cycles } else { Scale::MICROSECONDS };
-    let row =
-        Row { tool: LogTool::Perftest, conditions: facts.conditions, line: line.number, text: line.text };
+    let row = Row {
+        tool: LogTool::Perftest,
+        conditions: facts.conditions,
+        line: line.number,
+        number: sink.begin_row(),
+        text: line.text,
+    };
     let metric = LogMetric::latency(MetricStatistic::Sample, span);
     row.put(metric, printed, scale, facts.cautions, sink);
     Taken::Measured
