@@ -2,7 +2,7 @@
 
 use crate::points::LeftAside;
 use crate::run::{
-    NotARun, PROGRAMS, RunKind, RunLength, TOOL_CQ_MODERATION, TOOL_TX_DEPTH, ToolProgram, ToolRun,
+    DOUBTS, NotARun, PROGRAMS, RunKind, RunLength, TOOL_CQ_MODERATION, TOOL_TX_DEPTH, ToolProgram, ToolRun,
 };
 use offpath_logs::{
     LogCaution, LogConditions, LogDetail, LogFigure, LogMeasurement, LogMetric, LogOperation, LogTool,
@@ -447,9 +447,9 @@ fn copies(all: &[Series]) -> Vec<(Arc<str>, Arc<str>)> {
 /// Why a figure cannot be held to a model.
 fn unfit(measurement: &LogMeasurement, path: &str) -> Option<String> {
     let LogMeasurement { tool, conditions, cautions, .. } = measurement;
-    // Of two programs at once neither has the machine for itself.
-    let doubts = [LogCaution::MixedRows, LogCaution::Interleaved];
-    if let Some(caution) = doubts.into_iter().find(|caution| cautions.has(*caution)) {
+    // Of two programs at once neither has the machine for itself. Whether a rate and a bandwidth are of one unit is seen of all rows.
+    let mut doubts = DOUBTS.into_iter().filter(|caution| *caution != LogCaution::RateDiffers);
+    if let Some(caution) = doubts.find(|caution| cautions.has(*caution)) {
         return Some(NotARun::Contradictory { why: caution.meaning() }.to_string());
     }
     match (tool, conditions.more.get("path")) {
