@@ -1299,3 +1299,20 @@ fn rows_of_a_run_by_time_are_of_one_run() {
     let found = diagnose(&system("connectx7", &[]), all, None, leeway).expect("it is compared");
     assert_eq!((found.points.len(), runs.get()), (50, 1));
 }
+
+/// The iterations of a log without a head say how many queue pairs a program had that runs so many of each.
+#[test]
+fn iterations_say_how_many_queue_pairs_there_were() {
+    let bench = ToolBench::new(&hidden_system("connectx7", &[]), "client-host").expect("a path");
+    fn eight(run: &mut ToolRun) {
+        run.queue_pairs = 8;
+        run.length = Some(RunLength::Iterations(8000));
+    }
+    let asked = Asked { runs: vec![eight], has_head: false, ..as_usual() };
+    let text = printed(&bench, "ib_read_bw", &asked, &mut Noise(5));
+    let found = diagnose(&system("connectx7", &[]), figures(&[("a.log".to_string(), text)]), None, exactly)
+        .expect("it is compared");
+    assert_eq!((found.verdict, found.off.len()), (DiagnosisVerdict::Normal, 0), "{:?}", found.assumed);
+    assert!(found.points.iter().all(|point| point.run.contains("8 queue pairs")), "{}", found.points[0].run);
+    assert!(found.assumed.iter().any(|said| said.contains("8 times the 1000")), "{:?}", found.assumed);
+}

@@ -241,15 +241,14 @@ pub fn diagnose(
     let mut bench_of: Vec<Option<ToolBench>> = variants.iter().map(|_| None).collect();
     let mut rows: Vec<Row> = Vec::new();
     for series in &all {
-        let Some((program, resolved)) = resolve(series, &healthy, &variants, &mut bench_of, system, path)
-        else {
+        let Some(resolved) = resolve(series, &healthy, &variants, &mut bench_of, system, path) else {
             let why = "no program of perftest over RC that is modelled writes such rows";
             *skipped.entry(why.into()).or_default() += series.points.len() as u64;
             series.points.iter().for_each(|point| aside.add_point(series, point, why));
             continue;
         };
-        assumed.extend(assumptions(series, program));
-        for (point, runs) in series.points.iter().zip(resolved) {
+        assumed.extend(assumptions(series, &resolved));
+        for (point, runs) in series.points.iter().zip(resolved.runs) {
             match runs {
                 Some(runs) => rows.push(Row { series, point, runs }),
                 None => {

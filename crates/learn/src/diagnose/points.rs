@@ -1,5 +1,6 @@
 //! Figures of logs as points that can be compared: what was measured, in which run.
 
+use super::resolve::Reading;
 use crate::points::LeftAside;
 use crate::run::{
     DOUBTS, NotARun, PROGRAMS, RunKind, RunLength, TOOL_CQ_MODERATION, TOOL_TX_DEPTH, ToolProgram, ToolRun,
@@ -529,7 +530,8 @@ pub(super) fn programs(series: &Series) -> Vec<&'static ToolProgram> {
 }
 
 /// The runs of a row by a program.
-pub(super) fn runs(program: &ToolProgram, point: &Point, is_sweep: bool, system_mtu: Bytes) -> Option<Runs> {
+pub(super) fn runs(reading: &Reading, point: &Point, is_sweep: bool, system_mtu: Bytes) -> Option<Runs> {
+    let program = reading.program;
     let conditions = &point.conditions;
     let is_chosen = conditions.more.contains_key("path");
     let mut plain = program.run(conditions.payload?);
@@ -542,7 +544,7 @@ pub(super) fn runs(program: &ToolProgram, point: &Point, is_sweep: bool, system_
     }
     let mut stated = plain.clone();
     if program.kind == RunKind::Bandwidth {
-        stated.queue_pairs = conditions.queue_pairs.unwrap_or(1).max(1);
+        stated.queue_pairs = reading.queue_pairs.max(1);
         stated.tx_depth = conditions.tx_depth.unwrap_or(TOOL_TX_DEPTH).max(1);
         stated.post_list = conditions.post_list.unwrap_or(1).max(1);
         let moderation = conditions.cq_moderation.unwrap_or(plain.cq_moderation);
