@@ -19,7 +19,7 @@ use crate::link_layer::PacketHeader;
 use crate::points::LeftAside;
 use crate::run::{RunKind, RunLength, ToolRun};
 use cause::variants;
-use machine::contradictions;
+use machine::{contradictions, faults};
 use offpath_logs::{LogFigure, TrafficDirections};
 use offpath_profile::System;
 use offpath_quantity::Quantity;
@@ -76,6 +76,8 @@ pub struct DiagnosedPoint {
     pub expected_as_stated: LogFigure,
     /// The measured performance as a share of the expected one; of a latency the inverse.
     pub share: f64,
+    /// The same by the mean of latencies, where that lies so far above their median that some operations waited.
+    pub mean_share: Option<f64>,
     /// The same of the run as the log states it.
     pub share_as_stated: f64,
     /// How far the first may be from what is expected.
@@ -84,6 +86,18 @@ pub struct DiagnosedPoint {
     pub leeway_as_stated: Leeway,
     /// What binds the expected rate.
     pub bound_by: String,
+}
+
+impl DiagnosedPoint {
+    /// The share that an acceptance test asks for: of a row that prints both, of the mean as of the median.
+    pub fn least_share(&self) -> f64 {
+        self.mean_share.map_or(self.share, |mean| mean.min(self.share))
+    }
+
+    /// Whether it is above what is expected of it as stated, by more than a gap and by more than what is not known leaves open.
+    pub fn is_above(&self) -> bool {
+        self.share_as_stated > self.leeway_as_stated.most.max(1.0 / GAP)
+    }
 }
 
 /// What the figures are, on the whole.
@@ -177,6 +191,8 @@ pub struct Diagnosis {
     pub assumed: Vec<String>,
     /// What the files of the machine say and the rows prove wrong.
     pub contradictions: Vec<String>,
+    /// What the files of the machine say that none has that is to be accepted.
+    pub faults: Vec<String>,
     /// Figures that are not compared, by the reason.
     pub skipped: BTreeMap<String, u64>,
     /// Rows of perftest's runs that are not compared, by file and reason.
@@ -298,6 +314,11 @@ pub fn diagnose(
             expected: figure,
             expected_as_stated: figure_as_stated,
             share: measured / reference,
+            mean_share: row
+                .point
+                .tail
+                .filter(|(times, _)| *times > shape::OVER_MEDIAN)
+                .map(|(times, _)| measured / reference / times),
             share_as_stated: measured / stated,
             leeway: leeway(&row.runs.reference),
             leeway_as_stated: leeway(&row.runs.stated),
@@ -326,6 +347,7 @@ pub fn diagnose(
         contradictions: machine
             .map(|machine| contradictions(&rows, system, path, machine))
             .unwrap_or_default(),
+        faults: machine.map(|machine| faults(&rows, machine)).unwrap_or_default(),
         skipped,
         left_aside: aside.into_rows(),
         copies,
