@@ -64,6 +64,10 @@ const MOST_REQUESTS: u64 = 40_000;
 /// Requests of one queue pair that are followed: several turns of the usual completions.
 const MOST_OF_ONE: u64 = 1_500;
 
+/// Requests of one queue pair from which on it is looked for what comes again. With fewer most of them are over before it does, and each look
+/// goes through all queue pairs, of which there are many then.
+const LEAST_TO_SKIP: u64 = 64;
+
 /// About how many requests a run of so many queue pairs takes to follow.
 pub(crate) fn followed_requests(queue_pairs: u64) -> u64 {
     queue_pairs.saturating_mul(MOST_OF_ONE).min(MOST_REQUESTS)
@@ -132,29 +136,49 @@ impl Line {
 /// Later than everything.
 const NEVER: Time = Time::from_ps(u64::MAX);
 
-/// Queue pairs that have room for a request, a bit each.
+/// Queue pairs that have room for a request, a bit each, and of every 64 of these whether there is one: among thousands few have room, and
+/// the next one is asked for with each request.
 #[derive(Clone)]
-struct Ready(Vec<u64>);
+struct Ready {
+    words: Vec<u64>,
+    any: Vec<u64>,
+}
 
 impl Ready {
     fn all(count: usize) -> Ready {
-        let mut ready = Ready(vec![0; count.div_ceil(64)]);
+        let words = count.div_ceil(64);
+        let mut ready = Ready { words: vec![0; words], any: vec![0; words.div_ceil(64)] };
         (0..count).for_each(|index| ready.insert(index));
         ready
     }
 
     fn insert(&mut self, index: usize) {
-        self.0[index / 64] |= 1 << (index % 64);
+        self.words[index / 64] |= 1 << (index % 64);
+        self.any[index / 4096] |= 1 << (index / 64 % 64);
     }
 
     fn remove(&mut self, index: usize) {
-        self.0[index / 64] &= !(1 << (index % 64));
+        self.words[index / 64] &= !(1 << (index % 64));
+        if self.words[index / 64] == 0 {
+            self.any[index / 4096] &= !(1 << (index / 64 % 64));
+        }
     }
 
     /// The first one from a place on.
     fn from(&self, at: usize) -> Option<usize> {
+        let place = at / 64;
+        let own = self.words.get(place).map_or(0, |word| word & u64::MAX << (at % 64));
+        if own != 0 {
+            return Some(place * 64 + own.trailing_zeros() as usize);
+        }
+        let next = Ready::first(&self.any, place + 1)?;
+        Some(next * 64 + self.words[next].trailing_zeros() as usize)
+    }
+
+    /// The first bit of words that is set, from a place on.
+    fn first(words: &[u64], at: usize) -> Option<usize> {
         let mut mask = u64::MAX << (at % 64);
-        for (place, word) in self.0.iter().enumerate().skip(at / 64) {
+        for (place, word) in words.iter().enumerate().skip(at / 64) {
             let found = word & mask;
             if found != 0 {
                 return Some(place * 64 + found.trailing_zeros() as usize);
@@ -194,7 +218,7 @@ impl Look {
         if own.arriving.count != state.arriving.count
             || own.free.count != state.free.count
             || own.completions != state.completions
-            || own.ready.0 != state.ready.0
+            || own.ready.words != state.ready.words
         {
             return false;
         }
@@ -234,7 +258,7 @@ impl PostingLoop {
         let several = MOST_OF_ONE.max(depth.saturating_add(moderation).saturating_mul(2));
         let most = (MOST_REQUESTS / pairs).max(2).min(several);
         let of_one = self.requests.map_or(most, |requests| requests.clamp(1, most));
-        let ended = self.follow(pairs, depth, moderation.min(depth), of_one, true);
+        let ended = self.follow(pairs, depth, moderation.min(depth), of_one, most >= LEAST_TO_SKIP);
         let total = ended.len();
         let last = ended[total - 1];
         // The rest goes on as the second half did.
@@ -494,6 +518,36 @@ mod tests {
             }
         }
         assert!(tried > 1000);
+    }
+
+    /// The next queue pair with room is the one that looking at each of them finds.
+    #[test]
+    fn the_next_one_with_room_is_found_among_thousands() {
+        for count in [1, 64, 65, 4096, 4097, 16_384] {
+            let mut ready = Ready::all(count);
+            let mut plain = vec![true; count];
+            let mut state = 7u64;
+            for turn in 0..3_000 {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let index = (state >> 33) as usize % count;
+                // Most lose their room at first, and few have it then.
+                plain[index] = state >> 32 & 7 == 0;
+                if plain[index] {
+                    ready.insert(index)
+                } else {
+                    ready.remove(index)
+                }
+                if turn == 100 {
+                    (0..count).filter(|index| index % 911 != 5).for_each(|index| {
+                        ready.remove(index);
+                        plain[index] = false;
+                    });
+                }
+                let at = (state >> 40) as usize % (count + 1);
+                let expected = (at..count).find(|index| plain[*index]);
+                assert_eq!(ready.from(at), expected, "{count} {turn} {at}");
+            }
+        }
     }
 
     /// Nothing is asked for that never ends: the smallest and the greatest of every part.

@@ -207,8 +207,13 @@ pub enum NotARun {
 }
 
 /// What makes a figure one that nothing is learnt from.
-pub(crate) const DOUBTS: [LogCaution; 3] =
-    [LogCaution::RateDiffers, LogCaution::MixedRows, LogCaution::Interleaved];
+pub(crate) const DOUBTS: [LogCaution; 5] = [
+    LogCaution::RateDiffers,
+    LogCaution::MixedRows,
+    LogCaution::Interleaved,
+    LogCaution::ToItself,
+    LogCaution::OtherCommand,
+];
 
 /// Fewer requests in flight than these, of all queue pairs, are bound by their latency.
 const FEW_IN_FLIGHT: u64 = 16;

@@ -226,3 +226,38 @@ fn a_port_carries_what_its_network_does() {
     assert_eq!(of("Ethernet", "4X (2)", "25.0 Gbps (32)", "100000Mb/s"), is("100 Gbit/s"));
     assert_eq!(of("Ethernet", "4X (2)", "25.0 Gbps (32)", "25000Mb/s"), ("100 Gbit/s".to_string(), true));
 }
+
+/// Errors of PCIe are told by whoever noted them; a corrected one beside a request that nobody knows is what looking for devices leaves.
+#[test]
+fn errors_that_a_function_has_noted_are_odd() {
+    let of = |status: &str| {
+        let mut facts = MachineFacts::default();
+        let text = format!(
+            "00:01.0 PCI bridge: A Bridge\n\tBus: primary=00, secondary=3b, subordinate=3b, sec-latency=0\n\t\tDevSta:\t{status}\n\
+             3b:00.0 Ethernet controller: A Card\n\t\tDevSta:\tCorrErr- NonFatalErr- FatalErr- UnsupReq- AuxPwr- TransPend-\n"
+        );
+        facts.read("lspci.txt", &text);
+        let found = describe(&facts, None).expect("there is one card").oddities;
+        found.into_iter().map(|one| (one.kind, one.at.line, one.what)).collect::<Vec<_>>()
+    };
+    assert_eq!(of("CorrErr- NonFatalErr- FatalErr- UnsupReq+ AuxPwr- TransPend-"), []);
+    assert_eq!(of("CorrErr+ NonFatalErr- FatalErr- UnsupReq+ AuxPwr- TransPend-"), []);
+    for (status, kind, said) in [
+        ("CorrErr+ NonFatalErr- FatalErr- UnsupReq- AuxPwr- TransPend-", OddityKind::PcieErrors, "CorrErr+"),
+        (
+            "CorrErr+ NonFatalErr+ FatalErr- UnsupReq+ AuxPwr- TransPend-",
+            OddityKind::PcieErrors,
+            "NonFatalErr+",
+        ),
+        ("CorrErr- UncorrErr+ FatalErr- UnsuppReq- AuxPwr- TransPend-", OddityKind::PcieErrors, "non-fatal"),
+        (
+            "CorrErr+ NonFatalErr+ FatalErr+ UnsupReq+ AuxPwr- TransPend-",
+            OddityKind::PcieFatalErrors,
+            "`FatalErr+`",
+        ),
+    ] {
+        let found = of(status);
+        assert_eq!(found.iter().map(|one| (one.0, one.1)).collect::<Vec<_>>(), [(kind, 3)], "{status}");
+        assert!(found[0].2.contains("0000:00:01.0") && found[0].2.contains(said), "{found:?}");
+    }
+}

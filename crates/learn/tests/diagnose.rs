@@ -1299,3 +1299,106 @@ fn rows_of_a_run_by_time_are_of_one_run() {
     let found = diagnose(&system("connectx7", &[]), all, None, leeway).expect("it is compared");
     assert_eq!((found.points.len(), runs.get()), (50, 1));
 }
+
+/// What the files of a machine say that none has that is to be accepted; a port of another device than the log's may be down.
+#[test]
+fn faults_of_a_machine_are_told_beside_its_rows() {
+    let bench = ToolBench::new(&hidden_system("connectx7", &[]), "client-host").expect("a path");
+    let text = printed(&bench, "ib_write_bw", &as_usual(), &mut Noise(5));
+    let link = |now: &str| {
+        format!(
+            "00:01.0 PCI bridge: A Bridge\n\tBus: primary=00, secondary=3b, subordinate=3b, sec-latency=0\n\t\tLnkCap:\tPort #1, Speed 32GT/s, \
+             Width x16\n\t\tLnkSta:\tSpeed {now}\n3b:00.0 Ethernet controller: A Card\n\t\tLnkCap:\tPort #0, Speed 32GT/s, Width \
+             x16\n\t\tLnkSta:\tSpeed {now}\n"
+        )
+    };
+    let port = |device: &str, ports: &[&str]| {
+        let each = ports
+            .iter()
+            .enumerate()
+            .map(|(index, state)| format!("\t\tport:\t{}\n\t\t\tstate:\t\t\t{state}\n", index + 1));
+        format!("hca_id:\t{device}\n\tphys_port_cnt:\t\t{}\n{}", ports.len(), each.collect::<String>())
+    };
+    let (up, down) = ("PORT_ACTIVE (4)", "PORT_DOWN (1)");
+    let of = |machine: &str| {
+        let mut facts = offpath_logs::machine::MachineFacts::default();
+        facts.read("machine.txt", machine);
+        let machine = describe(&facts, None).expect("one card");
+        let logs = figures(&[("a.log".to_string(), text.clone())]);
+        diagnose(&system("connectx7", &[]), logs, Some(&machine), exactly).expect("it is compared").faults
+    };
+    assert_eq!(of(&link("32GT/s, Width x16")), [""; 0]);
+    assert!(
+        of(&link("32GT/s, Width x8"))[0]
+            .contains("32 GT/s x8, and both ends can 32 GT/s x16 (machine.txt:7)")
+    );
+    // The log is of mlx5_0.
+    assert_eq!(of(&port("mlx5_0", &[up])), [""; 0]);
+    assert!(of(&port("mlx5_0", &[down]))[0].contains("port 1 of `mlx5_0` is down"));
+    assert_eq!(of(&(port("mlx5_0", &[up]) + &port("mlx5_1", &[down]))), [""; 0]);
+    assert_eq!(of(&port("mlx5_0", &[up, down])), [""; 0], "the run may have gone by the other port");
+}
+
+/// Small messages have headers too, and no port sends more of them than fit.
+#[test]
+fn more_messages_than_a_port_sends_are_told() {
+    let above = |found: &Diagnosis| found.shapes.iter().any(|shape| shape.name == "above-line-rate");
+    let of =
+        |times: f64| of_rows("ib_write_bw", |size| if size == 8.0 { (times, times) } else { (1.0, 1.0) });
+    assert!(above(&of(1000.0)) && !above(&of(1.0)));
+    // A row may be more than is expected of it, and a port sends as many.
+    let five = of(5.0);
+    assert_eq!((above(&five), five.points.iter().filter(|point| point.is_above()).count()), (false, 1));
+    let ten = of(1.08);
+    assert_eq!(ten.points.iter().filter(|point| point.is_above()).count(), 0);
+}
+
+/// Where the mean is far above the median, what is asked of one is asked of the other.
+#[test]
+fn a_mean_reaches_a_share_as_a_median_does() {
+    let bench = ToolBench::new(&hidden_system("connectx7", &[]), "client-host").expect("a path");
+    let of = |mean: f64| {
+        let mut text = String::new();
+        for line in printed(&bench, "ib_write_lat", &as_usual(), &mut Noise(5)).lines() {
+            let mut cells: Vec<String> = line.split_whitespace().map(str::to_string).collect();
+            let is_row = cells.len() == 9 && cells[0].parse::<u64>().is_ok();
+            match is_row.then(|| cells[4].parse::<f64>().expect("a time")) {
+                Some(typical) => {
+                    cells[5] = format!("{:.2}", typical * mean);
+                    writeln!(text, " {}", cells.join(" ")).unwrap();
+                }
+                None => writeln!(text, "{line}").unwrap(),
+            }
+        }
+        diagnose(&system("connectx7", &[]), figures(&[("a.log".to_string(), text)]), None, exactly)
+            .expect("it is compared")
+    };
+    let usual = of(1.1);
+    assert!(
+        usual.points.iter().all(|point| point.mean_share.is_none() && point.least_share() == point.share)
+    );
+    let waited = of(300.0);
+    assert_eq!(waited.verdict, DiagnosisVerdict::Normal);
+    assert!(
+        waited.points.iter().all(|point| point.share > 0.9 && point.least_share() < 0.01),
+        "{:?}",
+        waited.points
+    );
+}
+
+/// The iterations of a log without a head say how many queue pairs a program had that runs so many of each.
+#[test]
+fn iterations_say_how_many_queue_pairs_there_were() {
+    let bench = ToolBench::new(&hidden_system("connectx7", &[]), "client-host").expect("a path");
+    fn eight(run: &mut ToolRun) {
+        run.queue_pairs = 8;
+        run.length = Some(RunLength::Iterations(8000));
+    }
+    let asked = Asked { runs: vec![eight], has_head: false, ..as_usual() };
+    let text = printed(&bench, "ib_read_bw", &asked, &mut Noise(5));
+    let found = diagnose(&system("connectx7", &[]), figures(&[("a.log".to_string(), text)]), None, exactly)
+        .expect("it is compared");
+    assert_eq!((found.verdict, found.off.len()), (DiagnosisVerdict::Normal, 0), "{:?}", found.assumed);
+    assert!(found.points.iter().all(|point| point.run.contains("8 queue pairs")), "{}", found.points[0].run);
+    assert!(found.assumed.iter().any(|said| said.contains("8 times the 1000")), "{:?}", found.assumed);
+}

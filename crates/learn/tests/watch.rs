@@ -205,7 +205,10 @@ fn what_gives_no_rate_is_said_and_not_guessed() {
     let found =
         watched(0, None, &[(&reads, 9, 4), (&packets, 100_000_000, 102_000_000), (&stuck, most, most)]);
     let said: Vec<Counted> = found.without_rate.iter().map(|one| one.counted).collect();
-    assert!(said.contains(&Counted::Fell { from: 9, to: 4 }) && said.contains(&Counted::Stuck), "{said:?}");
+    assert!(
+        said.contains(&Counted::Fell { from: 9, to: 4 }) && said.contains(&Counted::Stuck { bits: 32 }),
+        "{said:?}"
+    );
     assert_eq!(found.basis, RateBasis::Planned, "what fell is no rate of requests");
     assert_eq!(found.counters.len(), 1);
     // Without a time, and of two devices that one name stands for, nothing is counted.
@@ -316,7 +319,34 @@ fn a_counter_that_may_have_wrapped_past_where_it_stood_gives_no_rate() {
 fn a_counter_that_reached_its_end_gives_no_rate() {
     let out = port("port_xmit_data");
     let found = watched(0, None, &[(&out, 4_294_000_000, u64::from(u32::MAX))]);
-    assert_eq!((found.without_rate[0].counted, found.counters.len()), (Counted::Stuck, 0));
+    assert_eq!((found.without_rate[0].counted, found.counters.len()), (Counted::Stuck { bits: 32 }, 0));
+    // Counters of errors have fewer bits (the kernel reads them of the port's management so), and a link that is bad enough to fill them is
+    // none that is well.
+    for (name, bits) in [
+        ("symbol_error", 16),
+        ("link_error_recovery", 8),
+        ("link_downed", 8),
+        ("port_rcv_errors", 16),
+        ("port_rcv_remote_physical_errors", 16),
+        ("port_xmit_discards", 16),
+        ("port_xmit_constraint_errors", 8),
+        ("port_rcv_constraint_errors", 8),
+        ("local_link_integrity_errors", 4),
+        ("excessive_buffer_overrun_errors", 4),
+        ("VL15_dropped", 16),
+        ("port_xmit_wait", 32),
+    ] {
+        let (counter, most) = (port(name), (1u64 << bits) - 1);
+        let found = watched(0, None, &[(&counter, most, most)]);
+        let stuck = &found.without_rate[0];
+        assert_eq!(
+            (stuck.counted, stuck.loses()),
+            (Counted::Stuck { bits }, name != "port_xmit_wait"),
+            "{name}"
+        );
+        let found = watched(0, None, &[(&counter, most - 1, most - 1)]);
+        assert!(found.without_rate.is_empty(), "{name}");
+    }
 }
 
 /// Of devices that are chosen, nothing counts whose device is not told.

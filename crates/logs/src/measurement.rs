@@ -535,11 +535,15 @@ pub enum LogCaution {
     UnendedLine,
     /// The tool says that the job failed.
     FailedJob,
+    /// Both ends are one port, or on one machine.
+    ToItself,
+    /// The command above states another program, device or size than the tool printed.
+    OtherCommand,
 }
 
 impl LogCaution {
     /// Every caution.
-    pub const ALL: [LogCaution; 11] = [
+    pub const ALL: [LogCaution; 13] = [
         LogCaution::Interleaved,
         LogCaution::NoHeader,
         LogCaution::UnitFromRate,
@@ -551,6 +555,8 @@ impl LogCaution {
         LogCaution::MixedRows,
         LogCaution::UnendedLine,
         LogCaution::FailedJob,
+        LogCaution::ToItself,
+        LogCaution::OtherCommand,
     ];
 
     /// What it says, in a sentence.
@@ -583,6 +589,14 @@ impl LogCaution {
             LogCaution::FailedJob => {
                 "the tool says that the job failed; the figure is of what it did until then"
             }
+            LogCaution::ToItself => {
+                "both ends are on one machine, by their addresses or by the command: the traffic may never leave the card, and says nothing \
+                 of its port, cable and network"
+            }
+            LogCaution::OtherCommand => {
+                "the command above states another program, device or size than the tool printed: it is of another run, and nothing is taken \
+                 from it"
+            }
         }
     }
 
@@ -600,6 +614,8 @@ impl LogCaution {
             LogCaution::MixedRows => "mixed-rows",
             LogCaution::UnendedLine => "unended-line",
             LogCaution::FailedJob => "failed-job",
+            LogCaution::ToItself => "to-itself",
+            LogCaution::OtherCommand => "other-command",
         }
     }
 }

@@ -36,7 +36,7 @@ pub enum RemarkKind {
     /// The line is known, and a figure on it cannot be typed without guessing.
     Withheld,
     /// The line begins a run that has no row, is the row behind a gap of a sweep, or is the last of a table or file that ends
-    /// before its run did.
+    /// before its run did or lacks sizes that its command asks for.
     Unended,
 }
 
@@ -65,6 +65,21 @@ pub struct LogRemark {
     pub text: String,
     /// What is wrong with it.
     pub why: Cow<'static, str>,
+}
+
+impl LogRemark {
+    /// Whether somebody wrote the line around runs, and no program at its end: a comment, a caption, or what was asked of a shell.
+    pub fn is_note(&self) -> bool {
+        let text = self.text.trim();
+        let rule = |c: char| "-=*_~+#".contains(c);
+        let is_caption = text.ends_with(':') || text.starts_with(rule) && text.ends_with(rule);
+        let mut words = text.split_ascii_whitespace().take(3);
+        let is_prompt = |word: &str| {
+            let behind = word.strip_suffix(['$', '#']);
+            behind.is_some_and(|own| own.is_empty() || own.contains(['@', ']', '~', '/', ':']))
+        };
+        is_caption || text.starts_with(['#', '+']) || words.any(is_prompt)
+    }
 }
 
 /// What became of a log's lines: each counts once.
@@ -448,7 +463,7 @@ impl<R: BufRead> LogReader<R> {
             body = untagged(body).trim_start();
             if is_ruler(body) {
                 for tool in &mut self.tools {
-                    tool.ruler(body);
+                    tool.ruler(body, &mut self.sink);
                 }
                 self.account.blank += 1;
                 return Offered::Taken;

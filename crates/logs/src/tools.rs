@@ -42,7 +42,7 @@ pub(crate) trait LineTool: Send {
     }
 
     /// A line that only separates.
-    fn ruler(&mut self, _text: &str) {}
+    fn ruler(&mut self, _text: &str, _sink: &mut Sink) {}
 
     /// The log ends.
     fn finish(&mut self, _sink: &mut Sink) {}

@@ -1021,7 +1021,7 @@ fn a_table_without_its_last_line_is_told() {
     // The line of dashes is the one above the next run's title.
     assert_eq!(of(&format!("{sweep}{sweep}{RULER}")), (vec![last], 0));
     assert_eq!(of(&format!("{sweep}{RULER}{sweep}{RULER}")), (vec![], 0));
-    assert_eq!(of(&format!("{sweep}$ ib_write_bw -a host\n{sweep}{RULER}")), (vec![last], 0));
+    assert_eq!(of(&format!("{sweep}$ ib_write_bw -q 1 host\n{sweep}{RULER}")), (vec![last], 0));
     // One size again and again is interrupted by whoever has seen enough.
     let endless = sweep.replace(" 4 5000", " 2 5000").replace("19.00 18.80", "9.50 9.40");
     assert_eq!(of(&endless), (vec![], 0));
@@ -1257,4 +1257,115 @@ fn a_prediction_is_no_log() {
         + RULER;
     assert_eq!(read(&(prediction.to_string() + &log)).figures.len(), 3);
     assert_eq!(read(&(log + prediction)).figures.len(), 3);
+}
+
+/// What goes to itself may never leave the card: the addresses of both ends say it, and so does the server that a command names.
+#[test]
+fn a_run_to_itself_is_told() {
+    let told = |log: &str| {
+        let found = read(log);
+        assert!(!found.figures.is_empty(), "{log}");
+        let told = found.figures.iter().filter(|figure| figure.cautions.has(LogCaution::ToItself)).count();
+        assert!(told == 0 || told == found.figures.len(), "{log}");
+        told > 0
+    };
+    let healthy = whole_run();
+    assert!(!told(&healthy));
+    assert!(told(&healthy.replace("255:10:00:00:02", "255:10:00:00:01")));
+    // Addresses that somebody took out are no two equal ones.
+    let hidden = healthy
+        .replace("255:255:10:00:00:01", "00:00:00:00:00:00")
+        .replace("255:255:10:00:00:02", "00:00:00:00:00:00");
+    assert!(!told(&hidden));
+    assert!(!told(&healthy.replace("10:00:00:01", "x:x:x:x").replace("10:00:00:02", "x:x:x:x")));
+    // On InfiniBand a port has an identifier.
+    let by_lid = |one: &str, other: &str| {
+        let lines = healthy.lines().filter(|line| !line.starts_with(" GID:")).map(|line| {
+            let lid = if line.contains("local address") { one } else { other };
+            line.replace("LID 0000", &format!("LID {lid}")) + "\n"
+        });
+        lines.collect::<String>()
+    };
+    assert!(
+        told(&by_lid("0x11", "0x11")) && !told(&by_lid("0x11", "0x12")) && !told(&by_lid("0000", "0000"))
+    );
+    for (command, is_own) in [
+        ("$ ib_write_bw localhost", true),
+        ("$ ib_write_bw -q 1 127.0.0.1", true),
+        ("$ ib_write_bw ::1", true),
+        ("root@node1:~# ib_write_bw node1", true),
+        ("[root@node1 ~]$ ib_write_bw node1.cluster.example", true),
+        ("root@node1:~# ib_write_bw node2", false),
+        ("[root@node1 ~]$ ib_write_bw node1-ib", false),
+        ("$ ib_write_bw 10.0.0.2", false),
+        ("$ ib_write_bw", false),
+    ] {
+        assert_eq!(told(&format!("{command}\n{healthy}")), is_own, "{command}");
+    }
+}
+
+/// What a command states is held against the head, the rows and the sizes that are there.
+#[test]
+fn a_command_is_held_to_what_is_printed_below_it() {
+    let healthy = whole_run();
+    let of = |command: &str| {
+        let found = read(&format!("$ {command}\n{healthy}"));
+        let told = found.figures.iter().map(|figure| figure.cautions.has(LogCaution::OtherCommand));
+        (
+            told.collect::<Vec<_>>(),
+            found.remarked(RemarkKind::Unended),
+            found.figures[0].conditions.program.is_some(),
+        )
+    };
+    // Each row has three figures.
+    let (none, all) = (vec![false; 6], vec![true; 6]);
+    for command in ["ib_write_bw 10.0.0.2", "ib_write_bw -d nic_0 10.0.0.2"] {
+        assert_eq!(of(command), (none.clone(), vec![], true), "{command}");
+    }
+    for command in [
+        "ib_read_bw 10.0.0.2",
+        "ib_write_lat 10.0.0.2",
+        "ib_write_bw -b 10.0.0.2",
+        "ib_write_bw -d nic_7 10.0.0.2",
+    ] {
+        assert_eq!(of(command), (all.clone(), vec![], false), "{command}");
+    }
+    let (told, ..) = of("ib_write_bw -s 4 10.0.0.2");
+    assert_eq!(told, [true, true, true, false, false, false]);
+    let last = healthy.lines().count() as u64;
+    assert_eq!(of("ib_write_bw -a 10.0.0.2"), (none.clone(), vec![last], true));
+    let sizes = |powers: std::ops::RangeInclusive<u32>| {
+        let rows: String = powers
+            .map(|power| {
+                format!(" {} 5000 9.50 9.40 {:.6}\n", 1u64 << power, 9.4 * 1.048576 / 2f64.powi(power as i32))
+            })
+            .collect();
+        let head = head("RDMA_Write BW Test", " TX depth        : 128\n CQ Moderation   : 100\n");
+        missing(&format!("$ ib_write_bw -a 10.0.0.2\n{head}{RULER}{MIB}{rows}{RULER}"))
+    };
+    assert_eq!(sizes(1..=23), (vec![], vec![], 0));
+    for (powers, why) in [(1..=12, "its end"), (12..=23, "its beginning"), (6..=6, "all but one")] {
+        assert_eq!(sizes(powers).0.len(), 1, "without {why}");
+    }
+}
+
+/// What somebody writes around runs is told from what a program says at their end.
+#[test]
+fn a_note_is_told_from_what_nobody_reads() {
+    let healthy = whole_run();
+    for (line, is_note) in [
+        ("# node 2", true),
+        ("=== node 2 ===", true),
+        ("second run:", true),
+        ("+ sleep 1", true),
+        ("[root@node1 ~]# uptime", true),
+        ("$ uptime", true),
+        ("done in 12 s", false),
+        ("mlx5_core 0000:3b:00.0: poll health", false),
+        ("Connection to node2 closed.", false),
+    ] {
+        let found = read(&format!("{healthy}{line}\n"));
+        let remark = found.remarks.iter().find(|remark| remark.kind == RemarkKind::Unknown);
+        assert_eq!(remark.map(|remark| remark.is_note()), Some(is_note), "{line}: {:?}", found.remarks);
+    }
 }

@@ -350,6 +350,10 @@ fn a_latency_with_a_tail_is_not_accepted() {
     };
     let (code, text) = of("usual.log", us * 1.05, us * 4.0);
     assert!(code == 0 && !text.contains("waited"), "{text}");
+    // Far less than a timer's time, and a mean that is no longer what is expected.
+    let (code, text) = of("lossy.log", us * 300.0, 35_000.0);
+    let text = crate::common::unbroken(&text);
+    assert!(code == 1 && text.contains("by the mean of the latencies and not by the median"), "{text}");
     let (code, text) = of("stalled.log", us * 300.0, 655_360.0);
     assert!(code == 1 && text.contains("Some operations waited") && text.contains("655.360 ms"), "{text}");
 }
@@ -484,6 +488,48 @@ fn what_says_nothing_good_is_not_accepted() {
     assert_eq!(code, 1, "{found}");
     let shapes = found["shapes"].as_array().expect("a list");
     assert!(shapes.iter().any(|shape| shape["name"] == "above-line-rate"), "{found}");
+    // Nor what nobody reads below the rows, loopback, a command of another run, and what is far above what is expected.
+    let ports = |state: &str| {
+        let file = folder.path().join("ibv_devinfo.txt");
+        let text =
+            format!("hca_id:\tmlx5_0\n\tphys_port_cnt:\t\t1\n\t\tport:\t1\n\t\t\tstate:\t\t\t{state}\n");
+        fs::write(&file, text).expect("a file");
+        file.display().to_string()
+    };
+    let with = |log: &str, more: &[&str]| {
+        let asked = ["diagnose", log, "--device", "connectx7", "--expect", "0.9"];
+        let found = offpath(&[&asked[..], more, &["--format", "json"]].concat());
+        let answer: serde_json::Value = serde_json::from_str(&found.stdout).expect("it is JSON");
+        check(&answer, &schema("diagnose.json"), log);
+        let reasons = answer["not_accepted"].as_array().expect("a list").clone();
+        assert_eq!(found.code == 1, !reasons.is_empty(), "{reasons:?}");
+        let text = crate::common::unbroken(&offpath(&[&asked[..], more].concat()).stdout);
+        assert_eq!(text.matches("NOT ACCEPTED: ").count(), reasons.len(), "{text}");
+        reasons.iter().map(|reason| reason.as_str().expect("a sentence").to_string()).collect::<Vec<_>>()
+    };
+    let rows = read(&good);
+    let of = |name: &str, parts: &[&str], more: &[&str]| with(&joined(name, parts), more);
+    let none: [&str; 0] = [];
+    assert_eq!(of("noted.log", &[&rows, "# node 2\nsecond run:\n", &rows], &[]), none);
+    assert_eq!(of("before.log", &["it begins now\n", &rows], &[]), none);
+    let after = rows.lines().count() + 1;
+    let found = of("unread.log", &[&rows, "Connection to node2 closed.\n"], &[]);
+    assert!(found.len() == 1 && found[0].contains(&format!("unread.log:{after}: ")), "{found:?}");
+    let found = of("script.log", &[&rows, "node2 | FAILED | rc=124 >>\n"], &[]);
+    assert!(found[0].contains(&format!("script.log:{after}")), "{found:?}");
+    for command in ["ib_write_bw localhost", "ib_read_bw 10.0.0.2"] {
+        let found = of("command.log", &[&format!("$ {command}\n"), &rows], &[]);
+        assert!(found[0].contains("no row could be compared"), "{command}: {found:?}");
+    }
+    let whole = rows.replace("-----\n", &format!("{}\n", "-".repeat(87)));
+    let cut: String =
+        whole.lines().filter(|line| !line.starts_with(" 8388608 ")).map(|line| format!("{line}\n")).collect();
+    assert_eq!(of("all.log", &["$ ib_write_bw -a 10.0.0.2\n", &whole], &[]), none);
+    let found = of("cut.log", &["$ ib_write_bw -a 10.0.0.2\n", &cut], &[]);
+    assert!(found.len() == 1 && found[0].contains("not measured or not compared"), "{found:?}");
+    assert_eq!(with(&good, &["--collection", &ports("PORT_ACTIVE (4)")]), none);
+    let found = with(&good, &["--collection", &ports("PORT_DOWN (1)")]);
+    assert!(found.len() == 1 && found[0].contains("port 1 of `mlx5_0` is down"), "{found:?}");
 }
 
 /// Rows of a suite on a system, a log for each program.

@@ -18,6 +18,7 @@ use offpath_quantity::Bytes;
 use offpath_route::Router;
 use offpath_terminal::failure::{Failure, unknown_path};
 use offpath_terminal::options::SystemOptions;
+use offpath_terminal::output::counted;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -70,10 +71,12 @@ pub struct DiagnoseAnswer {
     pub median_share: Option<f64>,
     /// The share that is asked for; null where none is.
     pub least_share: Option<f64>,
-    /// Rows that reach that share; null where none is asked for.
+    /// Rows that reach that share, by the mean of their latencies too where that lies far above the median; null where none is asked for.
     pub reaching_rows: Option<u64>,
     /// Rows that do not, and would if what is expected were at the lower end of its 95% interval; null where none is asked for.
     pub undecided_rows: Option<u64>,
+    /// Where a share is asked for: each reason for which the logs pass no acceptance test, in a sentence; empty where they pass it.
+    pub not_accepted: Vec<String>,
     /// Rows that are off by more than a tenth from what is expected of them as stated, whatever the verdict is of all.
     pub off_rows: u64,
     /// Those of them that are off furthest, five at most, the furthest first.
@@ -111,6 +114,9 @@ pub struct DiagnoseAnswer {
     pub failed: Vec<UnreadLinesAnswer>,
     /// Other lines that give no figure and are none that a known tool prints beside them; `offpath import` names each.
     pub unread_lines: u64,
+    /// Those of them that stand below rows of their file and are no comment, caption or command, once a file: what they say of the runs
+    /// nobody knows.
+    pub unread_below: Vec<UnreadLinesAnswer>,
     /// Where no figure can be compared: what the logs have; null elsewhere.
     pub nothing_comparable: Option<NothingComparableAnswer>,
 }
@@ -177,6 +183,8 @@ pub struct DiagnosedPointAnswer {
     pub expected_as_stated: f64,
     /// The measured performance as a share of the expected one.
     pub share: f64,
+    /// The same by the mean of latencies, where that lies over 1.5 times above their median; null elsewhere.
+    pub mean_share: Option<f64>,
     /// The same of the run as the log states it.
     pub share_as_stated: f64,
     /// The lower end of the 95% interval of that share: what is expected may be more.
@@ -278,6 +286,8 @@ pub fn diagnose(request: &DiagnoseRequest) -> Result<DiagnoseAnswer, Failure> {
     let mut lines: Vec<UnreadLinesAnswer> = Vec::new();
     let (mut failed, mut unread_lines): (Vec<(RemarkKind, UnreadLinesAnswer)>, u64) = (Vec::new(), 0);
     let mut stalls = Stalls::default();
+    let mut unread_below: Vec<UnreadLinesAnswer> = Vec::new();
+    let mut with_rows: Option<String> = None;
     let files = import_each(&ImportRequest { logs: request.logs.clone() }, |file, item| {
         if let LogItem::Remark(remark) = &item {
             match remark.kind {
@@ -298,11 +308,27 @@ pub fn diagnose(request: &DiagnoseRequest) -> Result<DiagnoseAnswer, Failure> {
                         )),
                     }
                 }
-                RemarkKind::Unknown => unread_lines += remark.lines,
+                RemarkKind::Unknown => {
+                    unread_lines += remark.lines;
+                    if with_rows.as_deref() == Some(file) && !remark.is_note() {
+                        match unread_below.iter_mut().find(|known| known.file == file) {
+                            Some(known) => known.count += remark.lines,
+                            None => unread_below.push(UnreadLinesAnswer {
+                                file: file.to_string(),
+                                line: remark.line,
+                                count: remark.lines,
+                                why: format!("no known tool prints it: `{}`", remark.text),
+                            }),
+                        }
+                    }
+                }
             }
         }
         match item {
             LogItem::Measurement(measurement) => {
+                if with_rows.as_deref() != Some(file) {
+                    with_rows = Some(file.to_string());
+                }
                 stalls.add(file, &measurement);
                 figures.add(file, &measurement);
             }
@@ -362,6 +388,13 @@ pub fn diagnose(request: &DiagnoseRequest) -> Result<DiagnoseAnswer, Failure> {
     });
     failed.extend(aside);
     let repeated: Vec<UnreadLinesAnswer> = found.repeated.iter().map(UnreadLinesAnswer::of).collect();
+    let above: Vec<String> = found
+        .points
+        .iter()
+        .filter(|point| point.is_above())
+        .map(|point| format!("{}:{} at {:.0}%", point.file, point.line, point.share_as_stated * 100.0))
+        .collect();
+    let faults = found.faults.clone();
     let mut answer = DiagnoseAnswer::of(&system, path, found, request.least_share);
     answer.assumed.extend(unread.into_iter().chain(open));
     for (file, count) in read {
@@ -384,7 +417,9 @@ pub fn diagnose(request: &DiagnoseRequest) -> Result<DiagnoseAnswer, Failure> {
     if !failed.is_empty() && ["normal", "held-back-as-stated"].contains(&answer.verdict) {
         answer.verdict = "incomplete";
     }
-    (answer.failed, answer.unread_lines, answer.repeated) = (failed, unread_lines, repeated);
+    (answer.failed, answer.unread_lines, answer.unread_below) = (failed, unread_lines, unread_below);
+    answer.repeated = repeated;
+    answer.not_accepted = answer.objections(&above, faults);
     if answer.points.is_empty() {
         answer.nothing_comparable = Some(NothingComparableAnswer::of(figures_found, lines));
     }
@@ -473,11 +508,13 @@ pub(crate) fn usual_path(system: &System, router: &Router) -> Result<String, Fai
 
 impl DiagnoseAnswer {
     fn of(system: &System, path: String, found: Diagnosis, least_share: Option<f64>) -> DiagnoseAnswer {
-        let reaching =
-            least_share.map(|least| found.points.iter().filter(|point| point.share >= least).count() as u64);
+        let reaching = least_share
+            .map(|least| found.points.iter().filter(|point| point.least_share() >= least).count() as u64);
         let undecided = least_share.map(|least| {
-            let is_undecided =
-                |point: &&DiagnosedPoint| point.share < least && point.share >= least * point.leeway.least;
+            let is_undecided = |point: &&DiagnosedPoint| {
+                let share = point.least_share();
+                share < least && share >= least * point.leeway.least
+            };
             found.points.iter().filter(is_undecided).count() as u64
         });
         let guessed = system.numbers.values().filter(|number| number.provenance.is_guess()).count() as u64;
@@ -491,6 +528,7 @@ impl DiagnoseAnswer {
             least_share,
             reaching_rows: reaching,
             undecided_rows: undecided,
+            not_accepted: Vec::new(),
             off_rows: found.off.len() as u64,
             worst_rows: found
                 .off
@@ -513,25 +551,80 @@ impl DiagnoseAnswer {
             oddities: Vec::new(),
             failed: Vec::new(),
             unread_lines: 0,
+            unread_below: Vec::new(),
             nothing_comparable: None,
         }
     }
 
-    /// Whether every row reaches the share that is asked for and is none that no port carries, none that its own head does not allow and
-    /// none of which some operations stalled, and of every log something and of every run each row was compared and no run failed;
-    /// without a share, whether any row could be compared.
-    pub fn is_met(&self) -> bool {
-        let is_impossible =
-            self.shapes.iter().any(|shape| ["above-line-rate", "timer-wait"].contains(&shape.name));
-        match self.reaching_rows {
-            Some(reaching) => {
-                let all = !self.points.is_empty() && reaching == self.points.len() as u64;
-                let is_impossible = is_impossible || self.verdict == "contradictory";
-                all && self.failed.is_empty() && !is_impossible
+    /// Why the logs pass no acceptance test: rows that do not reach the share, or that nobody can have, what was not measured or is not
+    /// read, and what the collection says. `above` names rows that are above what is expected, `faults` what the collection has.
+    fn objections(&self, above: &[String], faults: Vec<String>) -> Vec<String> {
+        let (Some(least), Some(reaching)) = (self.least_share, self.reaching_rows) else { return Vec::new() };
+        let mut found = Vec::new();
+        let all = self.points.len() as u64;
+        if all == 0 {
+            found.push("no row could be compared".to_string());
+        }
+        if reaching < all {
+            let rows = counted(all - reaching, "row");
+            let by_mean = self.points.iter().filter(|point| point.share >= least).count() as u64 - reaching;
+            let by_mean = match by_mean {
+                0 => String::new(),
+                count => format!(", {count} by the mean of the latencies and not by the median"),
+            };
+            found.push(format!("{rows} of {all} below {:.0}% of what is expected{by_mean}", least * 100.0));
+        }
+        if let Some(first) = above.first() {
+            let rows = counted(above.len() as u64, "row");
+            found.push(format!(
+                "{rows} above what is expected by more than what is not known of the card leaves open: {first}{}",
+                and_more(above.len() as u64 - 1)
+            ));
+        }
+        let impossible = [
+            ("above-line-rate", "more than the ports carry"),
+            ("timer-wait", "an operation took as long as a timer of the transport"),
+        ];
+        for (name, what) in impossible {
+            let of_name: Vec<&ShapeAnswer> = self.shapes.iter().filter(|shape| shape.name == name).collect();
+            if let Some(first) = of_name.first() {
+                let more = and_more(of_name.len() as u64 - 1);
+                found.push(format!("{what}: {}:{}-{}{more}", first.file, first.first_line, first.last_line));
             }
+        }
+        if let Some(first) = self.failed.first() {
+            let more = and_more(self.failed.len() as u64 - 1);
+            found.push(format!(
+                "not measured or not compared: {}:{}{more}, which stand below",
+                first.file, first.line
+            ));
+        }
+        for unread in &self.unread_below {
+            found.push(format!(
+                "not read, below rows of its file: {}:{}{}: {}; whether it says that a run failed nobody knows. Take it out, or make it a \
+                 comment by `#`, where it does not",
+                unread.file,
+                unread.line,
+                and_more(unread.count - 1),
+                unread.why
+            ));
+        }
+        found.extend(self.contradictions.iter().map(|said| format!("a contradiction: {said}")));
+        found.extend(faults.into_iter().map(|said| format!("the collection says: {said}")));
+        found
+    }
+
+    /// Whether the logs pass the acceptance test that is asked for; without one, whether any row could be compared.
+    pub fn is_met(&self) -> bool {
+        match self.least_share {
+            Some(_) => self.not_accepted.is_empty(),
             None => !self.points.is_empty(),
         }
     }
+}
+
+fn and_more(count: u64) -> String {
+    if count == 0 { String::new() } else { format!(" and {count} more") }
 }
 
 impl DiagnoseAnswer {
@@ -572,6 +665,7 @@ impl DiagnosedPointAnswer {
             expected: value(&point.expected),
             expected_as_stated: value(&point.expected_as_stated),
             share: point.share,
+            mean_share: point.mean_share,
             share_as_stated: point.share_as_stated,
             share_as_stated_low_95: point.share_as_stated / point.leeway_as_stated.most,
             share_as_stated_high_95: point.share_as_stated / point.leeway_as_stated.least,

@@ -305,6 +305,18 @@ impl DiagnoseAnswer {
                     counted(undecided, "row")
                 );
             }
+            for objection in &self.not_accepted {
+                text += &format!("NOT ACCEPTED: {objection}.\n");
+            }
+        }
+        if self.least_share.is_none() {
+            for unread in &self.unread_below {
+                let lines = counted(unread.count, "line");
+                text += &format!(
+                    "Not read, below rows of its file: {}:{}: {} ({lines}). Whether one of them says that a run failed nobody knows.\n",
+                    unread.file, unread.line, unread.why
+                );
+            }
         }
         text
     }

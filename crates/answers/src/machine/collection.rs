@@ -135,7 +135,8 @@ pub struct ReadFacts {
     pub facts: MachineFacts,
     /// How many lines of each say something.
     pub taken: Vec<u64>,
-    /// What is not read of the files of a collection, and that nothing of it is used.
+    /// What is not read of the files of a collection, and that nothing of it is used; and which tools failed before they had printed
+    /// everything.
     pub unread: Vec<String>,
 }
 
@@ -167,6 +168,10 @@ pub fn read_facts(files: &[CollectionFile]) -> Result<ReadFacts, Failure> {
                 ));
             }
             unread.push(format!("{what}: nothing of it is used"));
+        }
+        if file.name.ends_with(super::CONTENTS) {
+            let failed = file.text.lines().filter_map(|line| line.strip_prefix(super::FAILED));
+            unread.extend(failed.map(|said| format!("{said}. What it printed is used, and may be a part")));
         }
         taken.push(lines);
     }

@@ -19,6 +19,9 @@ use std::path::PathBuf;
 /// The file of a collection that lists what was run for it.
 pub const CONTENTS: &str = "contents.txt";
 
+/// What begins a line of that file, of a tool that failed after it had printed something.
+pub const FAILED: &str = "failed: ";
+
 /// Files of a machine.
 #[derive(Clone, Debug, Default)]
 pub struct MachineRequest {
@@ -85,7 +88,7 @@ pub struct DescribedMachineAnswer {
     pub oddities: Vec<OddityAnswer>,
     /// What the files do not say, each with the command that tells it.
     pub unsaid: Vec<String>,
-    /// Files of the collection of which nothing is read.
+    /// Files of the collection of which nothing is read, and tools that failed before they had printed everything.
     pub unread: Vec<String>,
 }
 

@@ -140,7 +140,7 @@ impl DescribedMachineAnswer {
             }
         }
         if !self.unread.is_empty() {
-            text += &screen.heading("What is not read");
+            text += &screen.heading("What is not read, or may be a part");
             for unread in &self.unread {
                 text += &format!("{unread}\n");
             }

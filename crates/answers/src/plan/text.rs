@@ -637,7 +637,7 @@ impl PlanAnswer {
     fn ended_text(&self, mean: f64) -> String {
         const APART: f64 = 0.02;
         let twin = &self.twin;
-        let ended = self.unit.of_rate(twin.requests_completed as f64 / (twin.window_us * 1e-6));
+        let ended = self.rate_unit().of_rate(twin.requests_completed as f64 / (twin.window_us * 1e-6));
         let is_inside = twin.rates.low_95() <= Some(ended) && Some(ended) <= twin.rates.high_95();
         if is_inside || (ended / mean - 1.0).abs() <= APART {
             return String::new();
@@ -646,7 +646,7 @@ impl PlanAnswer {
             "      that is what the fullest station did over what a request asks of it in the long run; {} {} ended in the \
              window\n",
             short(ended),
-            self.unit.name()
+            self.unit
         )
     }
 

@@ -653,9 +653,10 @@ impl WatchIntervalAnswer {
                 Counted::Appeared { to } => {
                     format!("stands at {to}, and the reading before lacks it: how much of that came meanwhile is not known")
                 }
-                Counted::Stuck => {
-                    "stands at 4294967295, the most that 32 bits hold, where it stops: clear it by `perfquery -R`".into()
-                }
+                Counted::Stuck { bits } => format!(
+                    "stands at {}, the most that its {bits} bits hold, where it stops: clear it by `perfquery -R`",
+                    (1u64 << bits) - 1
+                ),
                 Counted::Grew { .. } => unreachable!("what grew has a rate"),
             },
         });

@@ -2,7 +2,7 @@
 
 use super::{CardLinkFacts, Description};
 use offpath_logs::machine::{
-    FactPlace, MachineFacts, PciAddress, PciFunction, PciLinkState, RdmaPortFacts, Stated,
+    FactPlace, MachineFacts, PciAddress, PciErrors, PciFunction, PciLinkState, RdmaPortFacts, Stated,
 };
 use offpath_profile::DraftPart;
 use offpath_quantity::{Bytes, Quantity};
@@ -18,6 +18,10 @@ pub enum OddityKind {
     PortDown,
     /// A port runs slower than a mode that it supports.
     PortBelowMaximum,
+    /// The card or a bridge above it has noted errors on PCIe of which one was fatal.
+    PcieFatalErrors,
+    /// It has noted others.
+    PcieErrors,
     /// Packets on the network are smaller than the port can.
     PathMtu,
     /// TLPs are smaller than everyone on the way can.
@@ -48,6 +52,8 @@ impl OddityKind {
             OddityKind::SlotBelowCard => "slot-below-card",
             OddityKind::PortDown => "port-down",
             OddityKind::PortBelowMaximum => "port-below-maximum",
+            OddityKind::PcieFatalErrors => "pcie-fatal-errors",
+            OddityKind::PcieErrors => "pcie-errors",
             OddityKind::PathMtu => "path-mtu",
             OddityKind::MaxPayload => "max-payload",
             OddityKind::MaxReadRequest => "max-read-request",
@@ -84,6 +90,8 @@ pub struct Oddity {
     pub next_step: String,
     /// Where it stands.
     pub at: FactPlace,
+    /// Of a port that is down: its device, where no other port of that one is up.
+    pub down_device: Option<String>,
     /// What the model takes otherwise without it; empty where the model has no number of it.
     pub mends: Vec<Mend>,
     /// Whether it is worth a word only where the model says that it costs something.
@@ -115,6 +123,7 @@ fn odd(kind: OddityKind, what: String, next_step: impl Into<String>, at: &FactPl
         what,
         next_step: next_step.into(),
         at: at.clone(),
+        down_device: None,
         mends: Vec::new(),
         only_if_costly: false,
     }
@@ -240,7 +249,11 @@ fn of_function(facts: &MachineFacts, card: PciAddress, found: &mut Vec<Oddity>) 
         let next = "start the kernel with `iommu=pt` where nothing but trusted programs uses the card, and measure again";
         found.push(odd(OddityKind::Iommu, what, next, at));
     }
-    for (address, bridge) in facts.bridges_above(card) {
+    let above = facts.bridges_above(card);
+    for (address, own) in std::iter::once((card, function)).chain(above.iter().copied()) {
+        found.extend(own.errors.as_ref().and_then(|errors| of_errors(address, errors)));
+    }
+    for (address, bridge) in above {
         if let Some(redirects) = bridge.redirects_requests.as_ref().filter(|own| own.value) {
             let what = format!(
                 "access control of `{address}` sends requests between its neighbours up to the root (`ReqRedir+`)"
@@ -249,6 +262,32 @@ fn of_function(facts: &MachineFacts, card: PciAddress, found: &mut Vec<Oddity>) 
             found.push(odd(OddityKind::AccessControl, what, next, &redirects.at));
         }
     }
+}
+
+/// Errors that a function on the way has noted. Where it has noted a request that it does not know, a corrected one says nothing: PCIe
+/// has those reported so, and a machine that looks for devices asks for what is not there.
+fn of_errors(address: PciAddress, errors: &Stated<PciErrors>) -> Option<Oddity> {
+    let PciErrors { corrected, non_fatal, fatal, unsupported_request } = errors.value;
+    let names: Vec<&str> = [
+        (corrected && !unsupported_request, "corrected (`CorrErr+`)"),
+        (non_fatal, "non-fatal (`NonFatalErr+`)"),
+        (fatal, "fatal (`FatalErr+`)"),
+    ]
+    .into_iter()
+    .filter_map(|(is_noted, name)| is_noted.then_some(name))
+    .collect();
+    let kind = if fatal { OddityKind::PcieFatalErrors } else { OddityKind::PcieErrors };
+    (!names.is_empty()).then(|| {
+        let what = format!(
+            "`{address}` has noted errors on PCIe since it was started or they were cleared: {}",
+            names.join(", ")
+        );
+        let next = format!(
+            "clear them by `setpci -s {address} CAP_EXP+a.w=000f`, measure, and look again: where they come back the slot, a riser or the \
+             card is bad; `dmesg` has AER's lines"
+        );
+        odd(kind, what, next, &errors.at)
+    })
 }
 
 fn of_ports(facts: &MachineFacts, card: Option<PciAddress>, found: &mut Vec<Oddity>) {
@@ -260,7 +299,12 @@ fn of_ports(facts: &MachineFacts, card: Option<PciAddress>, found: &mut Vec<Oddi
         let name = format!("port {} of `{}`", port.port, port.device);
         if let Some(up) = port.is_active.as_ref().filter(|own| !own.value) {
             let next = "look at the cable and the switch's port; a port that nobody uses may stay down";
-            found.push(odd(OddityKind::PortDown, format!("{name} is down"), next, &up.at));
+            let mut one = odd(OddityKind::PortDown, format!("{name} is down"), next, &up.at);
+            let is_up = |other: &RdmaPortFacts| {
+                other.device == port.device && other.is_active.as_ref().is_some_and(|up| up.value)
+            };
+            one.down_device = (!facts.rdma.iter().any(is_up)).then(|| port.device.clone());
+            found.push(one);
             continue;
         }
         if let (Some(now), Some(most)) = (&port.mtu, &port.mtu_at_most)

@@ -3,7 +3,7 @@
 use super::cause::Cause;
 use super::points::PrintedUnit;
 use super::rows::Row;
-use crate::describe::{Description, OddityKind};
+use crate::describe::{Description, Oddity, OddityKind};
 use crate::run::RunKind;
 use offpath_logs::TrafficDirections;
 use offpath_profile::{DraftPart, System};
@@ -74,6 +74,21 @@ fn of_links(rows: &[Row], system: &System, path: &str, machine: &Description) ->
             )
         })
         .collect()
+}
+
+/// What no machine has that is to be accepted, as its files say it: a port that is down, unless the logs name devices and not its own; a link
+/// below what both ends can; a fatal error; and files that contradict one another.
+pub(super) fn faults(rows: &[Row], machine: &Description) -> Vec<String> {
+    let is_of_run = |device: &String| {
+        rows.iter().any(|row| row.point.conditions.device.as_deref().is_none_or(|own| own == device))
+    };
+    let is_fault = |oddity: &&Oddity| match oddity.kind {
+        OddityKind::PortDown => oddity.down_device.as_ref().is_some_and(is_of_run),
+        OddityKind::LinkBelowMaximum | OddityKind::PcieFatalErrors | OddityKind::Contradiction => true,
+        _ => false,
+    };
+    let faults = machine.oddities.iter().filter(is_fault);
+    faults.map(|oddity| format!("{} ({})", oddity.what, oddity.at)).collect()
 }
 
 /// What the machine says that speaks for a cause.

@@ -19,7 +19,7 @@ use crate::link_layer::PacketHeader;
 use crate::points::LeftAside;
 use crate::run::{RunKind, RunLength, ToolRun};
 use cause::variants;
-use machine::contradictions;
+use machine::{contradictions, faults};
 use offpath_logs::{LogFigure, TrafficDirections};
 use offpath_profile::System;
 use offpath_quantity::{Bytes, Quantity};
@@ -80,6 +80,8 @@ pub struct DiagnosedPoint {
     pub expected_as_stated: LogFigure,
     /// The measured performance as a share of the expected one; of a latency the inverse.
     pub share: f64,
+    /// The same by the mean of latencies, where that lies so far above their median that some operations waited.
+    pub mean_share: Option<f64>,
     /// The same of the run as the log states it.
     pub share_as_stated: f64,
     /// How far the first may be from what is expected.
@@ -88,6 +90,18 @@ pub struct DiagnosedPoint {
     pub leeway_as_stated: Leeway,
     /// What binds the expected rate.
     pub bound_by: String,
+}
+
+impl DiagnosedPoint {
+    /// The share that an acceptance test asks for: of a row that prints both, of the mean as of the median.
+    pub fn least_share(&self) -> f64 {
+        self.mean_share.map_or(self.share, |mean| mean.min(self.share))
+    }
+
+    /// Whether it is above what is expected of it as stated, by more than a gap and by more than what is not known leaves open.
+    pub fn is_above(&self) -> bool {
+        self.share_as_stated > self.leeway_as_stated.most.max(1.0 / GAP)
+    }
 }
 
 /// What the figures are, on the whole.
@@ -181,6 +195,8 @@ pub struct Diagnosis {
     pub assumed: Vec<String>,
     /// What the files of the machine say and the rows prove wrong.
     pub contradictions: Vec<String>,
+    /// What the files of the machine say that none has that is to be accepted.
+    pub faults: Vec<String>,
     /// Figures that are not compared, by the reason.
     pub skipped: BTreeMap<String, u64>,
     /// Rows of perftest's runs that are not compared, by file and reason.
@@ -240,15 +256,14 @@ pub fn diagnose(
     let mut bench_of: Vec<Option<ToolBench>> = variants.iter().map(|_| None).collect();
     let mut rows: Vec<Row> = Vec::new();
     for series in &all {
-        let Some((program, resolved)) = resolve(series, &healthy, &variants, &mut bench_of, system, path)
-        else {
+        let Some(resolved) = resolve(series, &healthy, &variants, &mut bench_of, system, path) else {
             let why = "no program of perftest over RC that is modelled writes such rows";
             *skipped.entry(why.into()).or_default() += series.points.len() as u64;
             series.points.iter().for_each(|point| series.leave(point, why, &mut aside));
             continue;
         };
-        assumed.extend(assumptions(series, program));
-        for (point, runs) in series.points.iter().zip(resolved) {
+        assumed.extend(assumptions(series, &resolved));
+        for (point, runs) in series.points.iter().zip(resolved.runs) {
             match runs {
                 Some(runs) => rows.push(Row { series, point, runs }),
                 None => {
@@ -300,6 +315,11 @@ pub fn diagnose(
             expected: figure,
             expected_as_stated: figure_as_stated,
             share: measured / reference,
+            mean_share: row
+                .point
+                .tail
+                .filter(|(times, _)| *times > shape::OVER_MEDIAN)
+                .map(|(times, _)| measured / reference / times),
             share_as_stated: measured / stated,
             leeway: leeway(&row.runs.reference),
             leeway_as_stated: leeway(&row.runs.stated),
@@ -328,6 +348,7 @@ pub fn diagnose(
         contradictions: machine
             .map(|machine| contradictions(&rows, system, path, machine))
             .unwrap_or_default(),
+        faults: machine.map(|machine| faults(&rows, machine)).unwrap_or_default(),
         skipped,
         left_aside: aside.into_rows(),
         repeated: repeated.into_rows(),

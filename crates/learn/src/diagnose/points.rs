@@ -1,8 +1,9 @@
 //! Figures of logs as points that can be compared: what was measured, in which run.
 
+use super::resolve::Reading;
 use crate::printed::{Aside, PrintedRows};
 use crate::run::{
-    NotARun, PROGRAMS, RunKind, RunLength, TOOL_CQ_MODERATION, TOOL_TX_DEPTH, ToolProgram, ToolRun,
+    DOUBTS, NotARun, PROGRAMS, RunKind, RunLength, TOOL_CQ_MODERATION, TOOL_TX_DEPTH, ToolProgram, ToolRun,
 };
 use offpath_logs::{
     LogCaution, LogConditions, LogDetail, LogFigure, LogMeasurement, LogMetric, LogOperation, LogTool,
@@ -399,9 +400,9 @@ pub(super) fn series(figures: LoggedFigures) -> Found {
 /// Why a figure cannot be held to a model.
 fn unfit(measurement: &LogMeasurement, path: &str) -> Option<String> {
     let LogMeasurement { tool, conditions, cautions, .. } = measurement;
-    // Of two programs at once neither has the machine for itself.
-    let doubts = [LogCaution::MixedRows, LogCaution::Interleaved];
-    if let Some(caution) = doubts.into_iter().find(|caution| cautions.has(*caution)) {
+    // Of two programs at once neither has the machine for itself. Whether a rate and a bandwidth are of one unit is seen of all rows.
+    let mut doubts = DOUBTS.into_iter().filter(|caution| *caution != LogCaution::RateDiffers);
+    if let Some(caution) = doubts.find(|caution| cautions.has(*caution)) {
         return Some(NotARun::Contradictory { why: caution.meaning() }.to_string());
     }
     match (tool, conditions.more.get("path")) {
@@ -481,7 +482,8 @@ pub(super) fn programs(series: &Series) -> Vec<&'static ToolProgram> {
 }
 
 /// The runs of a row by a program.
-pub(super) fn runs(program: &ToolProgram, point: &Point, is_sweep: bool, system_mtu: Bytes) -> Option<Runs> {
+pub(super) fn runs(reading: &Reading, point: &Point, is_sweep: bool, system_mtu: Bytes) -> Option<Runs> {
+    let program = reading.program;
     let conditions = &point.conditions;
     let is_chosen = conditions.more.contains_key("path");
     let mut plain = program.run(conditions.payload?);
@@ -494,7 +496,7 @@ pub(super) fn runs(program: &ToolProgram, point: &Point, is_sweep: bool, system_
     }
     let mut stated = plain.clone();
     if program.kind == RunKind::Bandwidth {
-        stated.queue_pairs = conditions.queue_pairs.unwrap_or(1).max(1);
+        stated.queue_pairs = reading.queue_pairs.max(1);
         stated.tx_depth = conditions.tx_depth.unwrap_or(TOOL_TX_DEPTH).max(1);
         stated.post_list = conditions.post_list.unwrap_or(1).max(1);
         let moderation = conditions.cq_moderation.unwrap_or(plain.cq_moderation);

@@ -2,11 +2,60 @@
 
 use super::cause::{CauseChange, CauseDegree};
 use super::points::{self, Point, Runs, Series};
-use super::rows::{MOST_DEVIATION, MOST_OF_SERIES, Row, changed, deviation};
+use super::rows::{MOST_DEVIATION, MOST_OF_SERIES, Row, changed, deviation, gap};
 use crate::expect::ToolBench;
 use crate::points::is_software;
-use crate::run::{RunKind, ToolProgram};
+use crate::run::{MANY_QUEUE_PAIRS, RunKind, ToolProgram};
 use offpath_profile::System;
+use std::fmt;
+
+/// A program that may have written a series, and of how many queue pairs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Reading {
+    pub program: &'static ToolProgram,
+    /// As the log states them, or else as the program has it or as its iterations say.
+    pub queue_pairs: u64,
+}
+
+impl fmt::Display for Reading {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.program.name)?;
+        match self.queue_pairs {
+            2.. => write!(f, " with {} queue pairs", self.queue_pairs),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A series whose program is known, or taken to be the one that its rows are nearest to.
+pub(super) struct Resolved {
+    pub reading: Reading,
+    /// The runs of its rows; nothing where the payload is not said.
+    pub runs: Vec<Option<Runs>>,
+    /// Other readings of a series without a head of which every row is what is expected, too.
+    pub others: Vec<Reading>,
+}
+
+/// What readings a series has. The table counts the iterations of all queue pairs: where no head and no command says how many these were,
+/// a multiple of what a program runs of each may be of as many.
+fn readings(series: &Series) -> Vec<Reading> {
+    let conditions = &series.conditions;
+    let is_open =
+        series.kind == RunKind::Bandwidth && conditions.queue_pairs.is_none() && conditions.program.is_none();
+    let mut iterations = series.points.iter().map(|point| point.conditions.iterations);
+    let first = iterations.next().flatten().filter(|_| is_open);
+    let shared = first.filter(|first| iterations.all(|other| other == Some(*first)));
+    let of = |program: &'static ToolProgram| {
+        let by_iterations =
+            shared.filter(|count| count % program.iterations == 0).map(|count| count / program.iterations);
+        let several = by_iterations.filter(|pairs| (2..MANY_QUEUE_PAIRS).contains(pairs));
+        [Some(conditions.queue_pairs.unwrap_or(1)), several]
+            .into_iter()
+            .flatten()
+            .map(move |queue_pairs| Reading { program, queue_pairs })
+    };
+    points::programs(series).into_iter().flat_map(of).collect()
+}
 
 /// The program that a series is of, and the runs of its rows. Without a head it is the one whose rows are nearest to what
 /// the model expects, with or without one cause.
@@ -17,18 +66,20 @@ pub(super) fn resolve(
     bench_of: &mut [Option<ToolBench>],
     system: &System,
     path: &str,
-) -> Option<(&'static ToolProgram, Vec<Option<Runs>>)> {
-    let candidates = points::programs(series);
+) -> Option<Resolved> {
+    let candidates = readings(series);
     let is_sweep = series.is_sweep();
-    let of = |program: &ToolProgram| -> Vec<Option<Runs>> {
-        series.points.iter().map(|point| points::runs(program, point, is_sweep, system.network.mtu)).collect()
+    let of = |reading: &Reading| -> Vec<Option<Runs>> {
+        let each = series.points.iter();
+        each.map(|point| points::runs(reading, point, is_sweep, system.network.mtu)).collect()
     };
-    if let [program] = candidates[..] {
-        return Some((program, of(program)));
+    if let [reading] = candidates[..] {
+        return Some(Resolved { reading, runs: of(&reading), others: Vec::new() });
     }
-    let mut best: Option<(f64, &'static ToolProgram, Vec<Option<Runs>>)> = None;
-    for program in candidates {
-        let runs = of(program);
+    let mut best: Option<(f64, Reading, Vec<Option<Runs>>)> = None;
+    let mut fitting = Vec::new();
+    for reading in candidates {
+        let runs = of(&reading);
         let usable: Vec<(usize, &Runs)> = runs
             .iter()
             .enumerate()
@@ -39,14 +90,18 @@ pub(super) fn resolve(
         }
         let every = usable.len().div_ceil(MOST_OF_SERIES);
         let few: Vec<&(usize, &Runs)> = usable.iter().step_by(every).collect();
-        let error_of = |bench: &ToolBench, change: Option<&CauseChange>| -> f64 {
-            let deviations = few.iter().map(|(index, runs)| {
+        let deviation_of =
+            |(index, runs): &(usize, &Runs), bench: &ToolBench, change: Option<&CauseChange>| {
                 let point = &series.points[*index];
                 let row = Row { series, point, runs: (*runs).clone() };
                 deviation(&row, bench, change.as_slice()).map_or(MOST_DEVIATION, f64::abs)
-            });
-            deviations.sum::<f64>() / few.len() as f64
+            };
+        let error_of = |bench: &ToolBench, change: Option<&CauseChange>| -> f64 {
+            few.iter().map(|row| deviation_of(row, bench, change)).sum::<f64>() / few.len() as f64
         };
+        if usable.iter().all(|row| deviation_of(row, healthy, None) <= gap()) {
+            fitting.push(reading);
+        }
         let mut error = error_of(healthy, None);
         for (index, variant) in variants.iter().enumerate() {
             let bench = match (variant.change.is_of_system(), &variant.change) {
@@ -62,23 +117,27 @@ pub(super) fn resolve(
                 error = error.min(error_of(bench, Some(&variant.change)));
             }
         }
-        // Who says nothing else leaves the number of iterations as the program has it.
+        // Who says nothing else leaves the number of iterations as the program has it, and runs one queue pair.
         let usual = |point: &Point| {
-            let pairs = point.conditions.queue_pairs.unwrap_or(1);
-            point.conditions.iterations.is_some_and(|count| count == program.iterations * pairs)
+            let count = reading.program.iterations * reading.queue_pairs;
+            point.conditions.iterations == Some(count)
         };
         let as_usual =
             series.points.iter().filter(|point| usual(point)).count() as f64 / series.points.len() as f64;
-        let penalty = 0.05 * (1.0 - as_usual);
+        let is_said = series.conditions.queue_pairs.is_none() && reading.queue_pairs > 1;
+        let penalty = 0.05 * (1.0 - as_usual + f64::from(is_said));
         if best.as_ref().is_none_or(|(least, _, _)| error + penalty < *least) {
-            best = Some((error + penalty, program, runs));
+            best = Some((error + penalty, reading, runs));
         }
     }
-    best.map(|(_, program, runs)| (program, runs))
+    let (_, reading, runs) = best?;
+    fitting.retain(|other| *other != reading);
+    Some(Resolved { reading, runs, others: fitting })
 }
 
 /// What a log leaves open and was taken as the tool has it.
-pub(super) fn assumptions(series: &Series, program: &ToolProgram) -> Vec<String> {
+pub(super) fn assumptions(series: &Series, resolved: &Resolved) -> Vec<String> {
+    let Resolved { reading: Reading { program, queue_pairs }, others, .. } = resolved;
     let conditions = &series.conditions;
     let file = &series.file;
     let mut found = Vec::new();
@@ -87,6 +146,20 @@ pub(super) fn assumptions(series: &Series, program: &ToolProgram) -> Vec<String>
             "{file}: no head says the program; the rows are nearest to {}; the command that ran, on a line above them, \
              decides it",
             program.name
+        ));
+        if !others.is_empty() {
+            let others: Vec<String> = others.iter().map(Reading::to_string).collect();
+            found.push(format!(
+                "{file}: every row is within a tenth of what is expected of {}, too, and rows alone do not tell which it was",
+                others.join(", or of ")
+            ));
+        }
+    }
+    if conditions.queue_pairs.is_none() && *queue_pairs > 1 {
+        found.push(format!(
+            "{file}: {queue_pairs} queue pairs are taken by the iterations, which are {queue_pairs} times the {} that {} runs of each; no head \
+             says how many there were",
+            program.iterations, program.name
         ));
     }
     let device = conditions.device.as_deref().unwrap_or_default();
@@ -97,7 +170,7 @@ pub(super) fn assumptions(series: &Series, program: &ToolProgram) -> Vec<String>
     }
     let is_bandwidth = program.kind == RunKind::Bandwidth;
     let lacks = [
-        (conditions.queue_pairs.is_none(), "1 queue pair"),
+        (conditions.queue_pairs.is_none() && *queue_pairs == 1, "1 queue pair"),
         (conditions.tx_depth.is_none(), "a depth of 128"),
         (conditions.directions.is_none(), "one direction"),
     ];

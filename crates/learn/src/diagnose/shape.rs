@@ -159,10 +159,8 @@ pub(super) fn shapes(all: &[Series], system: &System) -> Vec<RowShape> {
             continue;
         }
         let rates = rates(series);
+        over_line_rate(series, &rates, port, system, &mut add);
         if rates.len() < 2 {
-            if let Some(rate) = rates.first() {
-                over_line_rate(series, rate, port, system, &mut add);
-            }
             continue;
         }
         let per_s: Vec<f64> = rates.iter().map(|rate| rate.per_s).collect();
@@ -224,9 +222,6 @@ pub(super) fn shapes(all: &[Series], system: &System) -> Vec<RowShape> {
                 add("cliff", (pair[0].line, pair[1].line), what);
             }
         }
-        if let Some(rate) = rates.iter().max_by(|a, b| (a.per_s * a.bytes).total_cmp(&(b.per_s * b.bytes))) {
-            over_line_rate(series, rate, port, system, &mut add);
-        }
         let uneven = rates.iter().filter(|rate| rate.peak.is_some_and(|peak| peak > 1.5)).collect::<Vec<_>>();
         if uneven.len() * 3 >= rates.len() {
             let (first, last) = (uneven[0].line, uneven[uneven.len() - 1].line);
@@ -245,7 +240,7 @@ const TAIL: &str = "tail";
 /// The same where one of them took as long as a timer of the transport, which no interrupt does.
 const TIMER_WAIT: &str = "timer-wait";
 /// A healthy run's mean lies within a tenth of its median.
-const OVER_MEDIAN: f64 = 1.5;
+pub(super) const OVER_MEDIAN: f64 = 1.5;
 
 fn in_rows(count: usize) -> String {
     if count == 1 { "1 row".to_string() } else { format!("{count} rows") }
@@ -323,37 +318,49 @@ pub(super) fn stalled(diagnosis: &Diagnosis) -> Vec<Question> {
 /// Figures scatter by so much around what a port carries.
 const MOST_OF_PORT: f64 = 1.02;
 
+/// The row of a series that is the most above what the ports carry, by its payload or else with the headers of its packets.
 fn over_line_rate(
     series: &Series,
-    rate: &Rate,
+    rates: &[Rate],
     port: u64,
     system: &System,
     add: &mut impl FnMut(&'static str, (u64, u64), String),
 ) {
     let both = series.conditions.directions == Some(TrafficDirections::Both);
     let room = port as f64 * if both { 2.0 } else { 1.0 };
-    let bits = rate.per_s * rate.bytes * 8.0;
-    if bits > room * MOST_OF_PORT {
+    let stated = series.conditions.mtu.map(|mtu| mtu.get() as f64);
+    let mtu = stated.unwrap_or(system.network.mtu.get() as f64);
+    let bits = |rate: &Rate| rate.per_s * rate.bytes * 8.0;
+    // Each packet has its headers beside what it carries, of which no more is known than the profile says.
+    let on_wire = |rate: &Rate| {
+        let packets = (rate.bytes / mtu).ceil().max(1.0);
+        rate.per_s * (rate.bytes + packets * system.network.packet_header.get() as f64) * 8.0
+    };
+    let most = |of: &dyn Fn(&Rate) -> f64| rates.iter().max_by(|one, other| of(one).total_cmp(&of(other)));
+    if let Some(rate) = most(&bits).filter(|rate| bits(rate) > room * MOST_OF_PORT) {
         let what = format!(
             "{:.1} Gbit/s is more than the {:.0} that the ports carry: the unit or the directions are others than stated, or both \
              ends are on one machine",
-            bits / 1e9,
+            bits(rate) / 1e9,
             room / 1e9
         );
         add("above-line-rate", (rate.line, rate.line), what);
         return;
     }
-    // Each packet has its headers beside what it carries, of which no more is known than the profile says.
-    let Some(mtu) = series.conditions.mtu.map(|mtu| mtu.get() as f64).filter(|mtu| *mtu < rate.bytes) else {
-        return;
-    };
-    let on_wire = bits * (mtu + system.network.packet_header.get() as f64) / mtu;
-    if on_wire > room / GAP {
+    if let Some(rate) = most(&on_wire).filter(|rate| on_wire(rate) > room / GAP) {
+        let (packets, wrong) = match stated.filter(|mtu| *mtu < rate.bytes) {
+            Some(mtu) => {
+                (format!("in packets of {mtu} B, as the log states,"), "the MTU is another than stated")
+            }
+            None => {
+                let packets = format!("in {:.1} M messages per second of {} B", rate.per_s / 1e6, rate.bytes);
+                (packets, "no port sends so many packets")
+            }
+        };
         let what = format!(
-            "{:.1} Gbit/s in packets of {mtu} B, as the log states, are {:.1} with their headers, more than the {:.0} that the ports \
-             carry: the MTU is another than stated",
-            bits / 1e9,
-            on_wire / 1e9,
+            "{:.1} Gbit/s {packets} are {:.1} with their headers, more than the {:.0} that the ports carry: {wrong}",
+            bits(rate) / 1e9,
+            on_wire(rate) / 1e9,
             room / 1e9
         );
         add("above-line-rate", (rate.line, rate.line), what);

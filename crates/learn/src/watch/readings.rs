@@ -1,6 +1,6 @@
 //! Readings of counters by their times, and what was counted between two of them.
 
-use super::table::CounterPlace;
+use super::table::{CounterMeaning, CounterPlace};
 use offpath_logs::{LogCaution, LogDetail, LogFigure, LogMeasurement, LogTool, MetricSubject};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -51,8 +51,11 @@ pub enum Counted {
         /// Where it stands.
         to: u64,
     },
-    /// It stands at the greatest number of 32 bits, where such counters stop: how much was counted is not known.
-    Stuck,
+    /// It stands at the greatest number of its bits, where such counters stop: how much was counted is not known.
+    Stuck {
+        /// How many bits.
+        bits: u32,
+    },
     /// It grew by so much while others of its device fell, and none of them shows by where it stood before that they were not
     /// all cleared at once: what was counted before that is not known.
     Doubted {
@@ -212,11 +215,10 @@ fn doubt(all: &mut BTreeMap<&CounterKey, Counted>) {
 }
 
 fn counted(key: &CounterKey, before: u64, now: u64) -> Counted {
-    let stops = key.place == CounterPlace::PortCounters && now == u64::from(u32::MAX);
-    match now.checked_sub(before) {
-        Some(_) if stops => Counted::Stuck,
-        Some(by) => Counted::Grew { by, to: now },
-        None => Counted::Fell { from: before, to: now },
+    match (now.checked_sub(before), CounterMeaning::full_bits(key.place, &key.name, now)) {
+        (Some(_), Some(bits)) => Counted::Stuck { bits },
+        (Some(by), None) => Counted::Grew { by, to: now },
+        (None, _) => Counted::Fell { from: before, to: now },
     }
 }
 

@@ -139,9 +139,33 @@ pub struct CounterMeaning {
     pub speaks_of: SpeaksOf,
     /// What it counts.
     pub counts: &'static str,
+    /// How many bits it has, at whose greatest number it stops.
+    pub bits: u32,
+}
+
+/// A counter of a port has so many bits where no row says otherwise: those that may have more go on past them.
+const PORT_COUNTER_BITS: u32 = 32;
+
+/// Where counters of ports stop that have so many bits.
+pub(super) const fn most_of(bits: u32) -> u64 {
+    (1 << bits) - 1
 }
 
 impl CounterMeaning {
+    /// The bits that a counter of a port has of which it stands at the greatest number, where it stops.
+    pub(super) fn full_bits(place: CounterPlace, name: &str, value: u64) -> Option<u32> {
+        if place != CounterPlace::PortCounters {
+            return None;
+        }
+        let own = CounterMeaning::of(place, name).map(|row| row.bits);
+        own.into_iter().chain([PORT_COUNTER_BITS]).find(|bits| value == most_of(*bits))
+    }
+
+    /// The same row of a counter of so many bits.
+    const fn of_bits(self, bits: u32) -> CounterMeaning {
+        CounterMeaning { bits, ..self }
+    }
+
     /// The row of a counter; none where no row has it.
     pub fn of(place: CounterPlace, name: &str) -> Option<&'static CounterMeaning> {
         COUNTERS.iter().find(|row| row.places.contains(&place) && row.is_called(name))
@@ -191,7 +215,7 @@ const fn row(
     speaks_of: SpeaksOf,
     counts: &'static str,
 ) -> CounterMeaning {
-    CounterMeaning { name, places, worth, speaks_of, counts }
+    CounterMeaning { name, places, worth, speaks_of, counts, bits: PORT_COUNTER_BITS }
 }
 
 const WORDS: &str = "RDMA of one function, payload and headers, in words of 4 B; of InfiniBand from LRH to ICRC, of RoCE the \
@@ -430,14 +454,16 @@ pub const COUNTERS: &[CounterMeaning] = &[
         1,
         SpeaksOf::Trouble(CounterTrouble::Loss),
         "packets discarded before they left",
-    ),
+    )
+    .of_bits(16),
     row(
         "port_rcv_errors",
         &[PortCounters],
         1,
         SpeaksOf::Trouble(CounterTrouble::Broken),
         "packets with errors",
-    ),
+    )
+    .of_bits(16),
     row(
         "rx_discards_phy",
         &[Ethtool],
@@ -458,50 +484,58 @@ pub const COUNTERS: &[CounterMeaning] = &[
         1,
         SpeaksOf::Trouble(CounterTrouble::Broken),
         "times the link went down",
-    ),
+    )
+    .of_bits(8),
     row(
         "link_error_recovery",
         &[PortCounters],
         1,
         SpeaksOf::Trouble(CounterTrouble::Broken),
         "recoveries of the link",
-    ),
-    row("symbol_error", &[PortCounters], 1, SpeaksOf::Trouble(CounterTrouble::Broken), "symbols with errors"),
+    )
+    .of_bits(8),
+    row("symbol_error", &[PortCounters], 1, SpeaksOf::Trouble(CounterTrouble::Broken), "symbols with errors")
+        .of_bits(16),
     row(
         "local_link_integrity_errors",
         &[PortCounters],
         1,
         SpeaksOf::Trouble(CounterTrouble::Broken),
         "errors of the link above its threshold",
-    ),
+    )
+    .of_bits(4),
     row(
         "port_rcv_remote_physical_errors",
         &[PortCounters],
         1,
         SpeaksOf::Trouble(CounterTrouble::Broken),
         "packets that the other end marked as bad",
-    ),
+    )
+    .of_bits(16),
     row(
         "excessive_buffer_overrun_errors",
         &[PortCounters],
         1,
         SpeaksOf::Trouble(CounterTrouble::Loss),
         "overruns of the port's buffers",
-    ),
+    )
+    .of_bits(4),
     row(
         "port_xmit_constraint_errors",
         &[PortCounters],
         1,
         SpeaksOf::Trouble(CounterTrouble::Loss),
         "packets that the port may not send",
-    ),
+    )
+    .of_bits(8),
     row(
         "port_rcv_constraint_errors",
         &[PortCounters],
         1,
         SpeaksOf::Trouble(CounterTrouble::Loss),
         "packets that the port may not receive",
-    ),
+    )
+    .of_bits(8),
     row(
         "implied_nak_seq_err",
         &[HardwareCounters],
@@ -606,7 +640,8 @@ pub const COUNTERS: &[CounterMeaning] = &[
         1,
         SpeaksOf::Trouble(CounterTrouble::Loss),
         "packets of the subnet's management that were dropped",
-    ),
+    )
+    .of_bits(16),
     row(
         "tx_discards_phy",
         &[Ethtool],

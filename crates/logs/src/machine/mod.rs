@@ -19,7 +19,7 @@ mod reader;
 
 pub use interface::{InterfaceFacts, RdmaPortFacts};
 pub use mask::Mask;
-pub use pci::{PciAddress, PciFunction, PciLinkState, PciPort};
+pub use pci::{PciAddress, PciErrors, PciFunction, PciLinkState, PciPort};
 pub use processor::{NumaNodeFacts, ProcessorFacts};
 
 use std::collections::BTreeMap;

@@ -104,6 +104,19 @@ pub enum PciPort {
     Endpoint,
 }
 
+/// Errors that a PCIe function has noted since its machine was started or somebody cleared them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PciErrors {
+    /// Of a kind that the link or the function mended.
+    pub corrected: bool,
+    /// Of a kind that lost a transaction.
+    pub non_fatal: bool,
+    /// Of a kind after which nothing on the link is to be trusted.
+    pub fatal: bool,
+    /// A request that it does not know was among what it noted, as where a machine looks for devices.
+    pub unsupported_request: bool,
+}
+
 /// A PCIe function.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PciFunction {
@@ -127,6 +140,8 @@ pub struct PciFunction {
     pub max_read_request: Option<Stated<Bytes>>,
     /// Whether it may set the bit for relaxed ordering.
     pub relaxed_ordering: Option<Stated<bool>>,
+    /// Errors that it noted.
+    pub errors: Option<Stated<PciErrors>>,
     /// Whether access control sends requests between its neighbours up to the root.
     pub redirects_requests: Option<Stated<bool>>,
     /// The node of memory that it is nearest to.
@@ -165,6 +180,7 @@ impl PciFunction {
             "DevCap" => return state(&mut self.max_payload_at_most, bytes(rest, "MaxPayload "), at),
             "LnkCap" => return state(&mut self.link_at_most, link(rest), at),
             "LnkSta" => return state(&mut self.link_now, link(rest), at),
+            "DevSta" => return state(&mut self.errors, errors(rest), at),
             "ACSCtl" => return state(&mut self.redirects_requests, flag(rest, "ReqRedir"), at),
             "NUMA node" => return state(&mut self.numa_node, rest.parse().ok(), at),
             "Kernel driver in use" => return state(&mut self.driver, Some(rest.to_string()), at),
@@ -264,6 +280,16 @@ fn flag(text: &str, label: &str) -> Option<bool> {
         b'-' => Some(false),
         _ => None,
     }
+}
+
+/// The errors of a line of DevSta; older versions call some otherwise.
+fn errors(text: &str) -> Option<PciErrors> {
+    Some(PciErrors {
+        corrected: flag(text, "CorrErr")?,
+        non_fatal: flag(text, "NonFatalErr").or(flag(text, "UncorrErr"))?,
+        fatal: text.split_ascii_whitespace().any(|word| word == "FatalErr+"),
+        unsupported_request: flag(text, "UnsupReq").or(flag(text, "UnsuppReq"))?,
+    })
 }
 
 fn link(text: &str) -> Option<PciLinkState> {

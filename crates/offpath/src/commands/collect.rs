@@ -5,17 +5,18 @@ use crate::failure::Failure;
 use crate::output::{OutputFile, unwritable};
 use clap::Args;
 use offpath::answers::machine::{
-    CONTENTS, CollectAnswer, CollectionFile, MissingToolAnswer, collect, pack, read_collection,
+    CONTENTS, CollectAnswer, CollectionFile, FAILED, MissingToolAnswer, collect, pack, read_collection,
 };
 use offpath::logs::machine::Mask;
+use offpath_terminal::output::counted;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -139,13 +140,19 @@ fn gather(root: &Path) -> (Vec<CollectionFile>, Vec<MissingToolAnswer>) {
     for Tool { file, command, tells } in tools {
         let shown = command.join(" ");
         match output(&command, LONGEST) {
-            Ok(text) => {
+            Ok(Printed { text, failed }) => {
                 let text = mask.apply(&text);
+                let lines = counted(text.lines().count() as u64, "line");
                 match files.iter_mut().find(|known| known.name == file) {
                     Some(known) => known.text += &text,
                     None => files.push(CollectionFile { name: file.to_string(), text, is_of_many: true }),
                 }
                 contents += &mask.apply(&format!("{file}: {shown}"));
+                // What it printed until then is kept, and who reads it has to know that it may be a part.
+                if let Some(failed) = failed {
+                    let what = format!("{FAILED}{shown}: {failed} after {lines}; it tells {tells}");
+                    contents += &mask.apply(&what);
+                }
             }
             Err(why) => {
                 contents += &mask.apply(&format!("missing: {shown}: {why}"));
@@ -227,8 +234,32 @@ fn end_group(group: i32) {
     }
 }
 
-/// What a tool prints, in its own language; why not where it cannot.
-fn output(command: &[String], longest: Duration) -> Result<String, String> {
+/// What a tool printed.
+#[derive(Debug, PartialEq)]
+struct Printed {
+    text: String,
+    /// How it failed, where it did so after it had printed something.
+    failed: Option<String>,
+}
+
+/// How long a tool may take to end once it was told to: one that waits within the kernel for a device does not end at all.
+const LAST_MOMENT: Duration = Duration::from_secs(1);
+
+/// How a tool ended; nothing where it has not by a moment.
+fn ended(child: &mut Child, until: Instant) -> std::io::Result<Option<ExitStatus>> {
+    const LOOK: Duration = Duration::from_millis(5);
+    loop {
+        let status = child.try_wait()?;
+        if status.is_some() || Instant::now() >= until {
+            return Ok(status);
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// What a tool prints, in its own language; why not where it prints nothing or does not end.
+fn output(command: &[String], longest: Duration) -> Result<Printed, String> {
+    let until = Instant::now() + longest;
     let mut child = Command::new(&command[0])
         .args(&command[1..])
         .env("LC_ALL", "C")
@@ -253,22 +284,28 @@ fn output(command: &[String], longest: Duration) -> Result<String, String> {
     });
     let read = receive.recv_timeout(longest);
     let is_too_long = matches!(&read, Ok(Ok(bytes)) if bytes.len() as u64 > MOST_PRINTED);
-    if read.is_err() || is_too_long {
-        end_group(group);
-    }
-    let status = child.wait();
-    RUNNING.store(0, Ordering::SeqCst);
-    let Ok(read) = read else {
-        return Err(format!("it printed nothing to the end within {} s", longest.as_secs()));
+    // The limit is of all that it does: it may have closed what it prints into and go on.
+    let status = match read.is_err() || is_too_long {
+        true => Ok(None),
+        false => ended(&mut child, until),
     };
+    if matches!(status, Ok(None)) {
+        end_group(group);
+        let _ = ended(&mut child, Instant::now() + LAST_MOMENT);
+    }
+    RUNNING.store(0, Ordering::SeqCst);
     if is_too_long {
         return Err(format!("it prints more than {} MiB, and no such tool does", MOST_PRINTED >> 20));
     }
     let status = status.map_err(|error| format!("it cannot be waited for: {error}"))?;
+    let (Some(status), Ok(read)) = (status, read) else {
+        return Err(format!("it did not end within {} s", longest.as_secs()));
+    };
     let bytes = read.map_err(|error| format!("what it prints cannot be read: {error}"))?;
-    match status.success() || !bytes.is_empty() {
-        true => Ok(String::from_utf8_lossy(&bytes).into_owned()),
-        false => Err(format!("it failed ({status})")),
+    let failed = (!status.success()).then(|| format!("it failed ({status})"));
+    match failed {
+        Some(failed) if bytes.is_empty() => Err(failed),
+        failed => Ok(Printed { text: String::from_utf8_lossy(&bytes).into_owned(), failed }),
     }
 }
 
@@ -336,7 +373,17 @@ mod tests {
         };
         assert_eq!(run(&["offpath-no-such-tool"]), Err("it is not installed".to_string()));
         assert!(run(&["false"]).expect_err("it fails").starts_with("it failed"));
-        assert_eq!(run(&["echo", "a"]), Ok("a\n".to_string()));
+        let whole = Printed { text: "a\n".to_string(), failed: None };
+        assert_eq!(run(&["echo", "a"]), Ok(whole));
+        // What one printed that crashed is kept, and is none of one that ended.
+        let half = run(&["sh", "-c", "echo a; kill -SEGV $$"]).expect("it printed something");
+        assert_eq!(half.text, "a\n");
+        assert!(half.failed.is_some_and(|how| how.contains("signal: 11")));
+        let half = run(&["sh", "-c", "echo a; exit 3"]).expect("it printed something");
+        assert!(half.failed.is_some_and(|how| how.contains("exit status: 3")));
+        // The limit is of a tool that says no more and goes on, too.
+        let quiet = run(&["sh", "-c", "echo a; exec sleep 600 >&-"]);
+        assert!(quiet.expect_err("it goes on").contains("did not end within 1 s"));
         // One that prints without an end is given up, and what it printed is not kept.
         assert!(
             output(&["yes".to_string()], Duration::from_secs(60))
@@ -347,7 +394,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("child");
         let hangs = format!("sleep 600 & echo $! > {}; wait", file.display());
-        assert!(run(&["sh", "-c", &hangs]).expect_err("it hangs").contains("within 1 s"));
+        assert!(run(&["sh", "-c", &hangs]).expect_err("it hangs").contains("did not end within 1 s"));
         let child = std::fs::read_to_string(&file).expect("it was started");
         let state = || std::fs::read_to_string(format!("/proc/{}/stat", child.trim())).unwrap_or_default();
         // A signal takes a moment, and what nobody has waited for yet is a zombie.

@@ -13,8 +13,8 @@ Examples:
   offpath diagnose *.log --device my-card.toml --collection machine.tar
   offpath diagnose ib_write_bw.log --device my-card.toml --expect 0.9    an acceptance test: exit code 1 where a row is lower
 
-Exit code 1 says that no row can be compared, or, with `--expect`, that one does not reach the share, a run failed or its table ends
-before its last line.";
+Exit code 1 says that no row can be compared, or, with `--expect`, that the logs are not accepted, with each reason: a row below the share or
+above what any card can do, a run that failed or is not whole, a line below it that is not read, or what the collection says.";
 
 /// Compare logs of perftest with what the model expects, and rank what explains the difference
 #[derive(Args, Debug)]

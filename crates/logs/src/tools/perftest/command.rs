@@ -20,9 +20,26 @@ pub(super) struct Command {
     pub(super) conditions: LogConditions,
     /// Conditions whose value cannot be read.
     pub(super) unread: Vec<Field>,
+    /// Which payloads it asks for.
+    pub(super) sizes: Option<Sizes>,
+    /// Whether the server that it names is the machine that it runs on.
+    pub(super) is_to_itself: bool,
     rate_limit: Option<Arc<str>>,
     rate_units: Option<Arc<str>>,
 }
+
+/// Payloads that a command asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sizes {
+    /// Every power of two from 2 B to [`LARGEST`].
+    All,
+    /// So many bytes.
+    One(u64),
+}
+
+/// The payload that a run of all sizes begins with, and the one that it ends with.
+pub(super) const SMALLEST: u64 = 2;
+pub(super) const LARGEST: u64 = 1 << 23;
 
 /// Programs, what they do, and whether they measure bandwidth.
 const PROGRAMS: &[(&str, LogOperation, bool)] = &[
@@ -242,6 +259,36 @@ fn long_option(start: &str) -> Option<(&'static str, char, bool)> {
     })
 }
 
+/// The bytes of a size, which may be in units of 2^10 or 2^20.
+fn size(value: &str) -> Option<u64> {
+    let (digits, unit) = match value.strip_suffix(['k', 'K']) {
+        Some(digits) => (digits, 1 << 10),
+        None => value.strip_suffix(['m', 'M']).map_or((value, 1), |digits| (digits, 1 << 20)),
+    };
+    digits.parse::<u64>().ok()?.checked_mul(unit)
+}
+
+/// The host that a prompt names, as in `root@node1:~$` and `[root@node1`.
+fn host_of_prompt(word: &str) -> Option<&str> {
+    let (_, behind) = word.split_once('@')?;
+    let end =
+        behind.find(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '.').unwrap_or(behind.len());
+    Some(&behind[..end]).filter(|host| !host.is_empty())
+}
+
+/// Whether a host is the one of the prompt, or whoever asks.
+fn is_own_host(host: &str, own: Option<&str>) -> bool {
+    let is_number = |host: &str| host.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let short = |host: &str| -> String {
+        let name = if is_number(host) { host } else { host.split('.').next().unwrap_or(host) };
+        name.to_ascii_lowercase()
+    };
+    short(host) == "localhost"
+        || host.starts_with("127.") && is_number(host)
+        || host == "::1"
+        || own.is_some_and(|own| short(own) == short(host))
+}
+
 /// Whether a command ends before a word.
 fn is_end(word: &str) -> bool {
     // A host that stands for one, as in `<server>`, is no redirection.
@@ -284,6 +331,8 @@ impl Command {
             cycles: false,
             conditions: LogConditions::default(),
             unread: Vec::new(),
+            sizes: None,
+            is_to_itself: false,
             rate_limit: None,
             rate_units: None,
         };
@@ -291,12 +340,19 @@ impl Command {
         let is_shell = prompt.is_some_and(|at| {
             words[at].ends_with('$') || words[at].ends_with(['#', '%']) && words[at].len() > 1
         });
-        command.options(&words[at + 1..], (prompt.is_some(), is_shell))?;
+        let host = command.options(&words[at + 1..], (prompt.is_some(), is_shell))?;
+        let own = prompt.and_then(|prompt| words[..=prompt].iter().find_map(|word| host_of_prompt(word)));
+        command.is_to_itself = host.is_some_and(|host| is_own_host(host, own));
         Some(command)
     }
 
-    /// Reads the options; nothing where they are prose. What cannot be read is left out.
-    fn options(&mut self, words: &[&str], (is_prompted, is_shell): (bool, bool)) -> Option<()> {
+    /// Reads the options, and the server that they name; nothing where they are prose. What cannot be read is left out.
+    fn options<'w>(
+        &mut self,
+        words: &[&'w str],
+        (is_prompted, is_shell): (bool, bool),
+    ) -> Option<Option<&'w str>> {
+        let mut host = None;
         let (mut hosts, mut options, mut is_sure) = (0, 0, true);
         let mut words = words.iter().copied().peekable();
         while let Some(word) = words.next() {
@@ -355,6 +411,7 @@ impl Command {
                 }
             } else {
                 hosts += 1;
+                host = Some(word);
             }
             // What follows an option that nobody knows may be its value.
             if is_unknown {
@@ -375,11 +432,12 @@ impl Command {
         if self.program.starts_with("raw_") {
             self.side = None;
         }
-        is_command.then_some(())
+        is_command.then_some(host.filter(|_| hosts == 1))
     }
 
     fn switch(&mut self, letter: char) {
         match letter {
+            'a' => self.sizes = Some(Sizes::All),
             'b' => self.directions = self.directions.map(|_| TrafficDirections::Both),
             'C' => self.cycles = true,
             'e' => self.conditions.set("completion_events", LogDetail::Switch(true)),
@@ -448,6 +506,8 @@ impl Command {
             'o' => own.outstanding_reads = whole,
             'I' => own.inline = whole.map(Bytes::new),
             'm' => own.mtu = whole.map(Bytes::new),
+            // A run of all sizes goes before one of them.
+            's' if self.sizes != Some(Sizes::All) => self.sizes = size(value).map(Sizes::One),
             'x' => own.gid_index = whole,
             'c' => own.connection = Some(value.into()),
             'd' => own.device = Some(value.into()),

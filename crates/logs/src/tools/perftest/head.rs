@@ -1,6 +1,6 @@
 //! What perftest prints above a table.
 
-use super::command::Command;
+use super::command::{Command, LARGEST, SMALLEST, Sizes};
 use super::table::Table;
 use crate::decimal::Decimal;
 use crate::measurement::{
@@ -57,6 +57,14 @@ impl Title {
             }
         }
         Some(title)
+    }
+
+    /// Which ways traffic goes, of a bandwidth test.
+    fn directions(self) -> Option<TrafficDirections> {
+        self.is_bandwidth.then_some(match self.is_bidirectional {
+            true => TrafficDirections::Both,
+            false => TrafficDirections::One,
+        })
     }
 }
 
@@ -277,6 +285,8 @@ struct Stated {
 /// iterations are not counted by time, they have as many.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SeenRows {
+    /// The first size.
+    least: u64,
     pub(super) size: u64,
     pub(super) iterations: u64,
     is_grown: bool,
@@ -287,7 +297,7 @@ pub(super) struct SeenRows {
 
 impl SeenRows {
     pub(super) fn first(size: u64, iterations: u64) -> SeenRows {
-        SeenRows { size, iterations, is_grown: false, is_repeated: false, has_gap: false }
+        SeenRows { least: size, size, iterations, is_grown: false, is_repeated: false, has_gap: false }
     }
 
     /// Whether it is a sweep that may go on.
@@ -315,6 +325,31 @@ impl SeenRows {
             Some(format!("the iterations change from {} to {iterations}", before.iterations))
         } else {
             None
+        }
+    }
+}
+
+/// The address of an end of a connection.
+#[derive(Clone, Debug, Default)]
+struct Address {
+    /// Its local identifier on InfiniBand, which Ethernet has not.
+    lid: Option<u64>,
+    gid: Option<String>,
+}
+
+impl Address {
+    /// Whether another one is of the same port. Without addresses, and where somebody put others into their place, nobody knows.
+    fn is_of_port(&self, other: &Address) -> bool {
+        match (&self.gid, &other.gid) {
+            (Some(one), Some(other)) => {
+                let is_group =
+                    |group: &str| (1..=4).contains(&group.len()) && u64::from_str_radix(group, 16).is_ok();
+                let is_told = || {
+                    one.split(':').all(is_group) && one.contains(|c: char| c.is_ascii_hexdigit() && c != '0')
+                };
+                one == other && is_told()
+            }
+            _ => self.lid.is_some() && self.lid == other.lid,
         }
     }
 }
@@ -359,9 +394,10 @@ pub(super) struct Section {
     /// While single operations are printed: whether in cycles.
     pub(super) samples: Option<bool>,
     pub(super) is_local: bool,
-    gid: Option<String>,
     /// What each end calls its queue pairs so far: this one and the other.
     queue_pairs: [Option<u64>; 2],
+    local: Address,
+    remote: Address,
     part: Option<Part>,
     /// Whether the conditions have to be put together again.
     pub(super) dirty: bool,
@@ -418,10 +454,21 @@ impl Section {
         self.samples = None;
     }
 
+    /// Takes the line of an address, which begins with whose it is.
+    pub(super) fn add_address(&mut self, small: &str) {
+        self.is_local = small.starts_with("local");
+        let lid = small.split_once(" lid ").and_then(|(_, rest)| rest.split_ascii_whitespace().next());
+        let lid = lid.and_then(|lid| u64::from_str_radix(lid.trim_start_matches("0x"), 16).ok());
+        let own = if self.is_local { &mut self.local } else { &mut self.remote };
+        own.lid = lid.filter(|lid| *lid > 0);
+        self.dirty = true;
+    }
+
     pub(super) fn add_gid(&mut self, text: &str) {
         let gid = text.split_once(':').map_or("", |(_, gid)| gid).trim();
-        if gid.len() <= 64 && self.gid.as_deref() != Some(gid) {
-            self.gid = Some(gid.to_string());
+        let own = if self.is_local { &mut self.local.gid } else { &mut self.remote.gid };
+        if gid.len() <= 64 && own.as_deref() != Some(gid) {
+            *own = Some(gid.to_string());
             self.dirty = true;
         }
     }
@@ -438,6 +485,77 @@ impl Section {
         *names = Some(names.unwrap_or(NAME_BASIS) ^ number << 32 ^ sequence)
             .map(|name| name.wrapping_mul(NAME_PRIME));
         self.dirty = true;
+    }
+
+    /// Whether both ends are one port, or on one machine.
+    fn is_to_itself(&self) -> bool {
+        let is_asked = || self.given().is_some_and(|command| command.is_to_itself);
+        self.programs() == 1 && self.local.is_of_port(&self.remote) || is_asked()
+    }
+
+    /// The command, unless the head is of another one: of another verb, of both directions or of latencies, or of another device.
+    fn given(&self) -> Option<&Command> {
+        self.command.as_ref().filter(|command| !self.is_of_other(command))
+    }
+
+    fn is_of_other(&self, command: &Command) -> bool {
+        if self.programs() > 1 || self.titles_differ {
+            return false;
+        }
+        let family = |operation: LogOperation| match operation {
+            LogOperation::WriteImmediate => LogOperation::Write,
+            LogOperation::SendImmediate => LogOperation::Send,
+            LogOperation::CompareAndSwap | LogOperation::FetchAndAdd => LogOperation::Atomic,
+            other => other,
+        };
+        let is_other_title = self.title.zip(command.operation).is_some_and(|(title, operation)| {
+            family(title.operation) != family(operation) || title.directions() != command.directions
+        });
+        let devices = self.stated(Field::Device).zip(command.conditions.device.as_deref());
+        is_other_title || devices.is_some_and(|(printed, asked)| printed != asked)
+    }
+
+    /// The payloads that its command asks for, where the tool takes them as they are: with datagrams it has others, and atomics have one.
+    fn asked_sizes(&self) -> Option<Sizes> {
+        let sizes = self.given()?.sizes.filter(|_| self.programs() == 1 && !self.is_mixed)?;
+        let operation = self.title.map(|title| title.operation).or(self.given()?.operation);
+        let is_connected =
+            match self.stated(Field::Connection).or(self.given()?.conditions.connection.as_deref()) {
+                Some(connection) => connection == "RC",
+                None => !self.given()?.program.starts_with("raw_"),
+            };
+        let has_sizes = matches!(
+            operation,
+            Some(
+                LogOperation::Read
+                    | LogOperation::Write
+                    | LogOperation::WriteImmediate
+                    | LogOperation::Send
+                    | LogOperation::SendImmediate
+            )
+        );
+        (is_connected && has_sizes).then_some(sizes)
+    }
+
+    /// Whether a row is of another payload than its command asks for.
+    pub(super) fn is_of_other_size(&self, size: u64) -> bool {
+        matches!(self.asked_sizes(), Some(Sizes::One(asked)) if asked != size)
+    }
+
+    /// Tells that its table has ended and lacks sizes that its command asks for.
+    pub(super) fn tell_missing_sizes(&self, sink: &mut Sink) {
+        let (Some(Sizes::All), Some(seen), Some((line, text))) =
+            (self.asked_sizes(), self.seen, &self.last_row)
+        else {
+            return;
+        };
+        if seen.least > SMALLEST || seen.size < LARGEST {
+            let why = format!(
+                "the command above asks for all sizes, {SMALLEST} to {LARGEST} B, and the table has {} to {} B: rows are missing",
+                seen.least, seen.size
+            );
+            sink.remark(RemarkKind::Unended, *line, text, why);
+        }
     }
 
     pub(super) fn begin_samples(&mut self, cycles: bool) {
@@ -525,6 +643,8 @@ impl Section {
         LogCautions::default()
             .with_if(self.programs() > 1, LogCaution::Interleaved)
             .with_if(self.frequency_varied, LogCaution::FrequencyVaried)
+            .with_if(self.is_to_itself(), LogCaution::ToItself)
+            .with_if(self.command.is_some() && self.given().is_none(), LogCaution::OtherCommand)
     }
 
     /// What a field says, where all programs that print here agree in it.
@@ -548,7 +668,7 @@ impl Section {
         if self.waited {
             return Some(LogSide::Responder);
         }
-        if let Some(side) = self.command.as_ref().and_then(|command| command.side) {
+        if let Some(side) = self.given().and_then(|command| command.side) {
             return Some(side);
         }
         let title = self.title?;
@@ -582,11 +702,9 @@ impl Section {
 
     fn gather(&self) -> LogConditions {
         let text = |field| self.stated(field).map(Arc::from);
-        let given = self.command.as_ref();
+        let given = self.given();
         let title = self.title.filter(|_| !self.titles_differ);
-        let directions = title.filter(|title| title.is_bandwidth).map(|title| {
-            if title.is_bidirectional { TrafficDirections::Both } else { TrafficDirections::One }
-        });
+        let directions = title.and_then(Title::directions);
         let directions = match self.part {
             Some(_) => Some(TrafficDirections::One),
             None => directions.or(given.and_then(|command| command.directions)),
@@ -665,7 +783,7 @@ impl Section {
         // A condition that is printed is not taken from a command, even where two heads differ in it.
         let is_printed =
             |key: &str| MORE.iter().any(|(field, own)| *own == key && self.fields.contains_key(field));
-        let given = self.command.iter().flat_map(|command| command.conditions.more.iter());
+        let given = self.given().into_iter().flat_map(|command| command.conditions.more.iter());
         for (key, detail) in given.filter(|(key, _)| !is_printed(key)) {
             conditions.set(key, detail.clone());
         }
@@ -679,7 +797,7 @@ impl Section {
             conditions.set(key, detail);
         }
         // Of what a command says and cannot be read the head may say it.
-        let given = self.command.iter().flat_map(|command| &command.unread);
+        let given = self.given().into_iter().flat_map(|command| &command.unread);
         let given = given.filter(|field| !self.fields.contains_key(field));
         let unread: BTreeSet<Field> = self.unread.iter().chain(given).copied().collect();
         if !unread.is_empty() {
@@ -692,7 +810,7 @@ impl Section {
         if self.events {
             conditions.set("completion_events", LogDetail::Switch(true));
         }
-        if let Some(gid) = self.gid.as_ref().filter(|_| self.programs() == 1) {
+        if let Some(gid) = self.local.gid.as_ref().filter(|_| self.programs() == 1) {
             conditions.set_text("gid", gid);
         }
         if let Some(part) = self.part {

@@ -198,7 +198,7 @@ impl LineTool for Perftest {
         is_there
     }
 
-    fn ruler(&mut self, text: &str) {
+    fn ruler(&mut self, text: &str, sink: &mut Sink) {
         if text.len() < 40 || !text.bytes().all(|byte| byte == b'-') {
             return;
         }
@@ -212,6 +212,7 @@ impl LineTool for Perftest {
         // Each of two interleaved programs ends its table with a line of its own.
         self.section.rulers += 1;
         if self.section.rulers >= self.section.programs() {
+            self.section.tell_missing_sizes(sink);
             let ended = std::mem::take(&mut self.section);
             self.above = ended.seen;
             // Rows of the other program may follow.
@@ -417,6 +418,8 @@ impl Perftest {
         self.section.add_row(line);
         self.has_run = true;
         let facts = RowFacts::of(&mut self.section);
+        let is_other = self.section.seen.is_some_and(|seen| self.section.is_of_other_size(seen.size));
+        let cautions = cautions.with_if(is_other, LogCaution::OtherCommand);
         let facts = RowFacts { cautions: facts.cautions.union(cautions), ..facts };
         row::put(&facts, &cells, line, sink)
     }
@@ -426,14 +429,12 @@ impl Perftest {
         let small = text.get(..text.len().min(60)).unwrap_or(text).to_ascii_lowercase();
         let starts = |starts: &[&str]| starts.iter().any(|start| small.starts_with(start));
         if small.starts_with("local address:") || small.starts_with("remote address:") {
-            self.section.is_local = small.starts_with("local");
+            self.section.add_address(&small);
             self.section.add_queue_pair(text);
             return Taken::Known;
         }
         if small.starts_with("gid:") || small.starts_with("mgid:") {
-            if self.section.is_local {
-                self.section.add_gid(text);
-            }
+            self.section.add_gid(text);
             return Taken::Known;
         }
         if small.contains("waiting for client") {
