@@ -287,7 +287,8 @@ fn what_confirms_nothing_has_no_figure_in_json_either() {
     let at_load = "objective = \"lowest-p99\"\noffered_load = \"4 M/s\"";
     fs::write(&file, text.replace("objective = \"most-throughput\"", at_load)).expect("it can be written");
     let path = file.to_str().expect("a UTF-8 path");
-    let page = json(&["plan", path, "--curve"]);
+    let page = offpath(&["plan", path, "--curve", "--format", "json"]);
+    let page: Value = serde_json::from_str(&page.stdout).expect("it is JSON");
     check(&page, &schema("plan.json"), "plan.json");
     let twin = &page["twin"];
     assert!(

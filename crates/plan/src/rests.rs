@@ -499,7 +499,8 @@ mod tests {
         let factors = Base::new(&design, &ready, &folds).factors();
         let one = factors.into_iter().find(|one| one.origin == Origin::Yours).expect("it is the user's");
         let weight = |origin: Origin| {
-            let factor = Factor { origin, interval: None, ..one.clone() };
+            let mut factor = one.clone();
+            (factor.origin, factor.interval) = (origin, None);
             let [_, high] = looked_at(&factor);
             let ends = Ends { low: None, high: Some((high, 10.0)) };
             rests(&[factor], &[ends], &[], 1.0, &|figure: &f64| *figure, &[])[0].weight
