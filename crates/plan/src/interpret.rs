@@ -7,7 +7,8 @@
 //!
 //! A request keeps to one machine of each role: its initiator's is the one where it began, of the
 //! others requests take turns. Work in the background starts where the answer leaves and goes its own
-//! way; as many requests may have it in flight as may wait for answers, then an answer waits for one.
+//! way, and so do verbs that nobody waits for once they are posted; as many requests may have any of it in flight as may
+//! wait for answers, then what would add to it waits for one to have none.
 
 use crate::program::{Call, Channel, Compiled, Instruction, Program};
 use offpath_fabric::{
@@ -122,9 +123,9 @@ pub struct RunState {
     /// Where programs stand whose messages are too short to say it, by the word that goes with them.
     places: RefCell<BTreeMap<u32, Place>>,
     next_place: Cell<u32>,
-    /// Numbers that work in the background may take, and who waits for one.
+    /// Numbers that what nobody waits for may take, and the requests that wait for one, which is there while none is free.
     free: RefCell<Vec<u16>>,
-    waiting_for_free: RefCell<VecDeque<Waker>>,
+    waiting_for_free: RefCell<VecDeque<Rc<Left>>>,
     /// The memory of each endpoint on each of its machines.
     regions: RefCell<BTreeMap<Peer, RemoteRegion>>,
     /// The first failure away from a request's initiator, with its alternative.
@@ -177,8 +178,28 @@ struct Open {
     known: Known,
     /// Who waits for its end.
     waker: Option<Waker>,
-    /// How much of the request is not over yet: what its initiator waits for, and the work in the background.
-    left: Rc<Cell<u8>>,
+    left: Rc<Left>,
+}
+
+/// How much of a request is not over yet.
+#[derive(Default)]
+struct Left {
+    /// What its initiator waits for, and what nobody does.
+    parts: Cell<u32>,
+    /// What nobody waits for: work in the background, and verbs in flight.
+    beside: Cell<u32>,
+    /// The number that all of that has, once there was one.
+    number: Cell<Option<u16>>,
+    /// Who waits for it.
+    waker: RefCell<Option<Waker>>,
+}
+
+impl Left {
+    /// Says that a part is over; with the last one the request is, whichever that is.
+    fn is_last(&self) -> bool {
+        self.parts.set(self.parts.get() - 1);
+        self.parts.get() == 0
+    }
 }
 
 /// What hears of a request's end: the request, when, and how.
@@ -211,7 +232,7 @@ impl RunState {
         RunState::hearing(script, chance, ended, |_, _| {})
     }
 
-    /// The same, with `done` told when a request's work in the background is over too.
+    /// The same, with `done` told when what nobody waits for of a request is over too.
     pub fn hearing(
         script: Vec<Compiled>,
         chance: Chance,
@@ -447,19 +468,17 @@ impl RunState {
     /// Begins a request at a task.
     fn begin(&self, place: Place, job: Job) {
         let turn = &self.scripted(place.alternative.into(), place.program.into()).turn;
-        let has_background = self.program(job.alternative, job.program).background.is_some();
-        let parts = 1 + u8::from(has_background);
         let known = Known { label: job.label, home: place.instance.into(), turn: turn.get() };
         turn.set(turn.get().wrapping_add(1));
         let mut all = self.open.borrow_mut();
         let left = match all.get_mut(&place.request()) {
-            // The task's request before is over, and so in most cases is its work in the background.
+            // The task's request before is over, and so in most cases is what nobody waits for.
             Some(open) if Rc::strong_count(&open.left) == 1 => {
-                open.left.set(parts);
+                open.left.parts.set(1);
                 (open.job, open.known, open.waker) = (job, known, None);
                 return;
             }
-            _ => Rc::new(Cell::new(parts)),
+            _ => Rc::new(Left { parts: Cell::new(1), ..Left::default() }),
         };
         all.insert(place.request(), Open { job, known, waker: None, left });
     }
@@ -469,22 +488,54 @@ impl RunState {
         self.open.borrow().get(&place.request()).map_or(Known::default(), |open| open.known)
     }
 
-    /// Takes a number for work in the background, when there is one.
-    async fn detach(&self, place: Place) -> Place {
-        let task = poll_fn(|context| match self.free.borrow_mut().pop() {
-            Some(task) => Poll::Ready(task),
-            None => {
-                self.waiting_for_free.borrow_mut().push_back(context.waker().clone());
-                Poll::Pending
+    /// Begins something of a request that nobody waits for, when the request has a number or there is one.
+    async fn begin_beside(&self, place: Place) -> (Job, Rc<Left>) {
+        let open = self.open.borrow().get(&place.request()).map(|open| (open.job, open.left.clone()));
+        let (job, left) = open.expect("a request is open until it is over");
+        left.parts.set(left.parts.get() + 1);
+        left.beside.set(left.beside.get() + 1);
+        poll_fn(|context| {
+            if left.number.get().is_none() {
+                left.number.set(self.free.borrow_mut().pop());
             }
+            if left.number.get().is_some() {
+                return Poll::Ready(());
+            }
+            if left.waker.replace(Some(context.waker().clone())).is_none() {
+                self.waiting_for_free.borrow_mut().push_back(left.clone());
+            }
+            Poll::Pending
         })
         .await;
-        let detached = Place { instance: DETACHED, task, ..place };
-        let mut open = self.open.borrow_mut();
-        if let Some(Open { job, known, left, .. }) = open.get(&place.request()) {
-            let own = Open { job: *job, known: *known, waker: None, left: left.clone() };
-            open.insert(detached.request(), own);
+        (job, left)
+    }
+
+    /// Ends something that nobody waited for. With the last of a request, the next one that waits has its number.
+    fn end_beside(&self, left: &Left, job: Job, at: Time) {
+        left.beside.set(left.beside.get() - 1);
+        if left.beside.get() == 0
+            && let Some(number) = left.number.take()
+        {
+            match self.waiting_for_free.borrow_mut().pop_front() {
+                None => self.free.borrow_mut().push(number),
+                Some(next) => {
+                    next.number.set(Some(number));
+                    next.waker.take().expect("who waits can be woken").wake();
+                }
+            }
         }
+        if left.is_last() {
+            (self.done)(job, at);
+        }
+    }
+
+    /// Begins work in the background, under the number that it takes.
+    async fn detach(&self, place: Place) -> Place {
+        let (job, left) = self.begin_beside(place).await;
+        let task = left.number.get().expect("what has begun has a number");
+        let detached = Place { instance: DETACHED, task, ..place };
+        let own = Open { job, known: self.known(place), waker: None, left };
+        self.open.borrow_mut().insert(detached.request(), own);
         detached
     }
 
@@ -492,7 +543,7 @@ impl RunState {
     fn end_request(&self, place: Place, at: Time) {
         let open = self.open.borrow();
         let Some(Open { job, left, .. }) = open.get(&place.request()) else { return };
-        let (job, is_over) = (*job, is_last(left));
+        let (job, is_over) = (*job, left.is_last());
         drop(open);
         if is_over {
             (self.done)(job, at);
@@ -505,13 +556,7 @@ impl RunState {
         if let Some(waker) = open.waker {
             waker.wake();
         }
-        self.free.borrow_mut().push(place.task);
-        if let Some(waker) = self.waiting_for_free.borrow_mut().pop_front() {
-            waker.wake();
-        }
-        if is_last(&open.left) {
-            (self.done)(open.job, at);
-        }
+        self.end_beside(&open.left, open.job, at);
     }
 
     /// Keeps where a program stands until the word that is given comes with its message.
@@ -530,12 +575,6 @@ impl RunState {
             .map(|call| call.responder().to_string())
             .collect()
     }
-}
-
-/// Says that a part of a request is over; with the last one the request is, whichever that is.
-fn is_last(left: &Cell<u8>) -> bool {
-    left.set(left.get() - 1);
-    left.get() == 0
 }
 
 /// The position of a name among the endpoints.
@@ -694,6 +733,8 @@ impl<F: Fabric> Line<F> {
 type Memory<F> = (<F as Fabric>::QueuePair, RemoteRegion);
 /// An endpoint on one of its machines.
 type Peer = (usize, u32);
+/// A verb that is posted, with the connection that was lent for it.
+type Posted<F> = (<F as Fabric>::CompletionFuture, Option<(Peer, Memory<F>)>);
 
 /// A task that waits for an answer: its endpoint, the number of its machine, and its number there.
 type Asker = (usize, u16, u16);
@@ -1323,7 +1364,7 @@ impl<F: Hint> Task<F> {
                         self.agent.detach(program.clone(), detached);
                     }
                     if !call.copies_only {
-                        return Ok(Reached::Left(call.awaited));
+                        return Ok(Reached::Left(call.answered));
                     }
                 }
                 Instruction::Parallel { starts, next } => {
@@ -1345,7 +1386,7 @@ impl<F: Hint> Task<F> {
 
     /// One branch of a parallel step: no messages, so it stays here.
     async fn part(
-        &self,
+        self: &Rc<Self>,
         program: &Program,
         place: Place,
         known: Known,
@@ -1368,7 +1409,7 @@ impl<F: Hint> Task<F> {
 
     /// An instruction that neither moves the request nor splits it; says where to go on if not next.
     async fn simple(
-        &self,
+        self: &Rc<Self>,
         instruction: &Instruction,
         place: Place,
         known: Known,
@@ -1382,14 +1423,15 @@ impl<F: Hint> Task<F> {
             Instruction::Verb(call) => {
                 let Reaches { responder, is_own } = self.reached(place, at);
                 let (first, label) = (self.machine(place, known, responder), known.label);
-                if is_own {
-                    let done = self.agent.fabric.labelled_fabric(label).perform(call);
-                    done.map_err(|error| RequestFailure::Post(error.to_string()))?.await;
+                let count = self.agent.shared.endpoints[responder].count.get();
+                let peer = |number| (responder, (first + number) % count);
+                if call.signals.unawaited {
+                    self.post_alone(call, place, label, (0..call.to).map(peer), is_own).await?;
+                } else if is_own {
+                    self.perform(call, label)?.await;
                 } else if call.to == 1 {
                     self.call(call, label, (responder, first)).await?;
                 } else {
-                    let count = self.agent.shared.endpoints[responder].count.get();
-                    let peer = |number| (responder, (first + number) % count);
                     let each = (0..call.to).map(|number| Box::pin(self.call(call, label, peer(number))));
                     join_all(each.collect()).await?;
                 }
@@ -1408,51 +1450,107 @@ impl<F: Hint> Task<F> {
         Ok(None)
     }
 
-    async fn call(&self, call: &Call, label: u64, peer: Peer) -> Result<(), RequestFailure> {
-        if let Some(memory) = self.remote.get(&peer.0) {
-            return self.call_on(call, label, memory).await;
+    /// Posts a verb at each of `peers`, or one that no other role takes part in, and goes on; the request is over when it
+    /// is too.
+    async fn post_alone(
+        &self,
+        call: &Call,
+        place: Place,
+        label: u64,
+        peers: impl Iterator<Item = Peer>,
+        is_own: bool,
+    ) -> Result<(), RequestFailure> {
+        let (job, left) = self.agent.shared.begin_beside(place).await;
+        let mut flights: Vec<LocalBoxFuture<Result<(), RequestFailure>>> = Vec::new();
+        if is_own {
+            let mut flight = self.perform(call, label)?;
+            // It is posted when it is first asked for.
+            let asked = poll_fn(|context| Poll::Ready(flight.as_mut().poll(context))).await;
+            if asked.is_pending() {
+                flights.push(Box::pin(async move {
+                    flight.await;
+                    Ok(())
+                }));
+            }
+        } else {
+            for peer in peers {
+                let posted = self.post_at(call, label, peer).await?;
+                flights.push(Box::pin(landed(self.agent.clone(), posted)));
+            }
         }
-        let memory = self.agent.lend(peer).await;
-        let result = self.call_on(call, label, &memory).await;
-        self.agent.take_back(peer, memory);
-        result
+        let agent = self.agent.clone();
+        self.agent.fabric.spawn_task(Box::pin(async move {
+            match join_all(flights).await {
+                Ok(()) => agent.shared.end_beside(&left, job, agent.fabric.now()),
+                Err(failure) => {
+                    agent.shared.broken.borrow_mut().get_or_insert((job.alternative, failure));
+                }
+            }
+        }));
+        // Its processor goes on when it has posted.
+        self.agent.fabric.labelled_fabric(label).compute(Work::Time(Time::ZERO)).await;
+        Ok(())
     }
 
-    async fn call_on(&self, call: &Call, label: u64, memory: &Memory<F>) -> Result<(), RequestFailure> {
+    /// Does what no other role takes part in.
+    fn perform(&self, call: &Call, label: u64) -> Result<LocalBoxFuture<()>, RequestFailure> {
+        let done = self.agent.fabric.labelled_fabric(label).perform(call);
+        done.map_err(|error| RequestFailure::Post(error.to_string()))
+    }
+
+    async fn call(&self, call: &Call, label: u64, peer: Peer) -> Result<(), RequestFailure> {
+        let posted = self.post_at(call, label, peer).await?;
+        landed(self.agent.clone(), posted).await
+    }
+
+    /// Posts a one-sided verb to one machine.
+    async fn post_at(&self, call: &Call, label: u64, peer: Peer) -> Result<Posted<F>, RequestFailure> {
+        if let Some(memory) = self.remote.get(&peer.0) {
+            return Ok((self.post_on(call, label, memory).await?, None));
+        }
+        let memory = self.agent.lend(peer).await;
+        match self.post_on(call, label, &memory).await {
+            Ok(completion) => Ok((completion, Some((peer, memory)))),
+            Err(failure) => {
+                self.agent.take_back(peer, memory);
+                Err(failure)
+            }
+        }
+    }
+
+    async fn post_on(
+        &self,
+        call: &Call,
+        label: u64,
+        memory: &Memory<F>,
+    ) -> Result<F::CompletionFuture, RequestFailure> {
         let operation = &call.operation;
         let length = operation.payload.get();
         let (pair, region) = memory;
         let (local, remote) = (self.local.slice(0, length), region.at(0));
-        let completion = match &operation.path.engine {
-            Some(engine) => {
-                let here = MemoryAt::Local { region: self.local.clone(), offset: 0 };
-                let there = MemoryAt::Remote(remote);
-                let (from, to) = if operation.verb == Verb::Read { (there, here) } else { (here, there) };
-                let completion = self.agent.fabric.labelled_fabric(label).dma_copy(engine, from, to, length);
-                completion.map_err(|error| RequestFailure::Post(error.to_string()))?.await
-            }
-            None => {
-                let request = match operation.verb {
-                    Verb::Read => WorkRequest::read(local, remote),
-                    Verb::Write => WorkRequest::write(local, remote),
-                    Verb::CompareAndSwap => {
-                        WorkRequest::compare_and_swap(self.local.slice(0, 8), remote, 0, 0)
-                    }
-                    Verb::FetchAndAdd => WorkRequest::fetch_and_add(self.local.slice(0, 8), remote, 1),
-                    verb @ (Verb::Send
-                    | Verb::SendDatagram
-                    | Verb::Copy
-                    | Verb::Transform
-                    | Verb::Load
-                    | Verb::Store
-                    | Verb::Forward) => {
-                        unreachable!("`{verb}` is a message, or what no NIC carries out")
-                    }
-                };
-                self.agent.fabric.hinted(pair, call, label).post(request)?.await
+        if let Some(engine) = &operation.path.engine {
+            let here = MemoryAt::Local { region: self.local.clone(), offset: 0 };
+            let there = MemoryAt::Remote(remote);
+            let (from, to) = if operation.verb == Verb::Read { (there, here) } else { (here, there) };
+            let completion = self.agent.fabric.labelled_fabric(label).dma_copy(engine, from, to, length);
+            return completion.map_err(|error| RequestFailure::Post(error.to_string()));
+        }
+        let request = match operation.verb {
+            Verb::Read => WorkRequest::read(local, remote),
+            Verb::Write => WorkRequest::write(local, remote),
+            Verb::CompareAndSwap => WorkRequest::compare_and_swap(self.local.slice(0, 8), remote, 0, 0),
+            Verb::FetchAndAdd => WorkRequest::fetch_and_add(self.local.slice(0, 8), remote, 1),
+            verb @ (Verb::Send
+            | Verb::SendDatagram
+            | Verb::Copy
+            | Verb::Transform
+            | Verb::Load
+            | Verb::Store
+            | Verb::Forward) => {
+                unreachable!("`{verb}` is a message, or what no NIC carries out")
             }
         };
-        completion.success().map(|_| ()).map_err(RequestFailure::Operation)
+        post_when_free(&self.agent.fabric, &self.agent.fabric.hinted(pair, call, label), request).await
     }
 
     /// The connection to go on at `peer`, made where there is none yet.
@@ -1574,22 +1672,36 @@ impl<F: Hint> Task<F> {
         let signaled = call.signals.polled || is_write || before.is_multiple_of(SIGNALED);
         let request = if signaled { request } else { request.unsignaled() };
         let pair = self.agent.fabric.hinted(&line.pair, call, known.label);
-        loop {
-            match pair.post(request.clone()) {
-                // The sender does not wait: the message's slot is the fabric's until it has left.
-                Ok(completion) => {
-                    drop(completion);
-                    return Ok(());
-                }
-                Err(PostError::QueueFull { .. }) => self.agent.fabric.sleep(Time::from_ns(200)).await,
-                Err(error) => return Err(error.into()),
-            }
+        // The sender does not wait: the message's slot is the fabric's until it has left.
+        post_when_free(&self.agent.fabric, &pair, request).await.map(drop)
+    }
+}
+
+/// Posts when the queue pair has room: what nobody waits for may fill it.
+async fn post_when_free<F: Fabric>(
+    fabric: &F,
+    pair: &F::QueuePair,
+    request: WorkRequest<F::Region>,
+) -> Result<F::CompletionFuture, RequestFailure> {
+    loop {
+        match pair.post(request.clone()) {
+            Err(PostError::QueueFull { .. }) => fabric.sleep(Time::from_ns(200)).await,
+            posted => return posted.map_err(RequestFailure::from),
         }
     }
 }
 
+/// Waits until a verb has landed, and gives back the connection that was lent for it.
+async fn landed<F: Hint>(agent: Rc<Agent<F>>, (completion, lent): Posted<F>) -> Result<(), RequestFailure> {
+    let completion = completion.await;
+    if let Some((peer, memory)) = lent {
+        agent.take_back(peer, memory);
+    }
+    completion.success().map(|_| ()).map_err(RequestFailure::Operation)
+}
+
 /// Waits for all; the first failure is returned after all have ended.
-async fn join_all<T>(mut parts: Vec<std::pin::Pin<Box<T>>>) -> Result<(), RequestFailure>
+async fn join_all<T: ?Sized>(mut parts: Vec<std::pin::Pin<Box<T>>>) -> Result<(), RequestFailure>
 where
     T: Future<Output = Result<(), RequestFailure>>,
 {

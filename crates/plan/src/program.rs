@@ -62,7 +62,7 @@ pub struct Call {
     /// What a message travels on; several where that depends on how the request came here.
     pub channels: BTreeSet<Channel>,
     /// Whether every way of the request answers this message on its own connection.
-    pub awaited: bool,
+    pub answered: bool,
     /// Whether nobody waits for what arrives, so that the request stays.
     pub copies_only: bool,
     /// Where the work in the background begins, if this message answers the request.
@@ -174,7 +174,7 @@ pub struct Fold {
     pub requests: BTreeMap<(String, String), f64>,
     /// Unloaded latency in seconds.
     pub latency: f64,
-    /// Unloaded seconds that work in the background takes, which is not part of the latency.
+    /// Unloaded seconds of what nobody waits for, work in the background and verbs in flight, which is not part of the latency.
     pub background: f64,
     /// Payload bytes over the network.
     pub network_bytes: f64,
@@ -428,7 +428,7 @@ impl Compiler<'_> {
         for position in self.answered.difference(&self.unanswered) {
             if let Some(Instruction::Verb(call)) = self.code.get_mut(usize::from(*position)) {
                 let mut own = Call::clone(call);
-                own.awaited = true;
+                own.answered = true;
                 *call = Arc::new(own);
             }
         }
@@ -809,8 +809,8 @@ impl Compiler<'_> {
             let operation = PathOperation::new(verb, path, bytes).posted(posting).accessing(access);
             let route = self.route(&operation)?;
             let (channels, to) = (BTreeSet::new(), 1);
-            let (awaited, copies_only, background) = (false, false, None);
-            Ok(Call { operation, route, signals, to, channels, awaited, copies_only, background })
+            let (answered, copies_only, background) = (false, false, None);
+            Ok(Call { operation, route, signals, to, channels, answered, copies_only, background })
         };
         if verb.is_message() && bytes < Bytes::new(8) && !signals.immediate {
             return Err(self.error(
@@ -981,7 +981,7 @@ impl Program {
         if let Some(start) = self.background {
             let mut place = self.answered_at();
             let mut after = walk(self, start..u16::MAX, &mut place, router, share, rarest);
-            after.fold.background = std::mem::take(&mut after.fold.latency);
+            after.fold.background += std::mem::take(&mut after.fold.latency);
             walked.fold.add(&after.fold, 1.0);
             walked.longest_s += after.longest_s;
             walked.moves += after.moves;
@@ -1087,10 +1087,14 @@ fn walk<'p>(
                 fold.add(one, f64::from(call.to));
                 let own = f64::from(call.to) * bursts(call.operation.payload);
                 (moves, most_moves) = (moves + own, most_moves + own);
-                if call.to > 1 {
-                    // They leave one after another, and the last counts.
-                    let before = f64::from(call.to - 1) * post_time(call, router);
-                    fold.latency -= f64::from(call.to - 1) * one.latency - before;
+                // They leave one after another, and the last counts, or none.
+                let (post, posted) = (call.route.post_time().as_seconds(), f64::from(call.to));
+                let awaited = if call.signals.unawaited { post } else { one.latency };
+                fold.latency = before + (posted - 1.0) * post + awaited;
+                let beside = posted * (one.latency - post);
+                if call.signals.unawaited {
+                    fold.background += beside;
+                    longest_s += beside;
                 }
                 if call.hands_over() && !call.copies_only {
                     *place = call.responder();
@@ -1244,16 +1248,6 @@ impl Spread {
             at = next;
         }
         all
-    }
-}
-
-/// How long its requester's processor takes to post a call.
-fn post_time(call: &Call, router: &Router) -> f64 {
-    let Ok((_, endpoint)) = router.system().endpoint(&call.operation.path.requester) else { return 0.0 };
-    let verbs = &endpoint.processor.verbs;
-    match call.operation.posting {
-        Posting::Batch(count) => verbs.list(count).as_seconds() / f64::from(count),
-        Posting::Single => verbs.post_time.as_seconds(),
     }
 }
 

@@ -16,7 +16,7 @@ use offpath_plan::solve::{activity, stations};
 use offpath_plan::study::{Ask, Study};
 use offpath_plan::{Basis, Changes, Design, Fold, Plan, Ranged, Ready, plan};
 use offpath_profile::{Endpoint, Library, SystemRequest};
-use offpath_route::{Path, Router, StationKind, Verb};
+use offpath_route::{Carrier, Path, Router, StationKind, Verb};
 use offpath_twin::{Interval, Seed};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -40,6 +40,7 @@ struct Writer<'d> {
     draw: &'d mut Draw,
     /// Draws of their own, so that the designs of a seed are the same but for it.
     working: Draw,
+    unawaited: Draw,
     /// The processors that kinds of work were measured of.
     works_at: Vec<String>,
     paths: Vec<Path>,
@@ -80,6 +81,15 @@ impl Writer<'_> {
         format!("{{ compute = \"{at}\", work = \"{work}\", {much} }}")
     }
 
+    /// A one-sided verb at `at`, or for one in five one that nobody waits for, with what follows it meanwhile.
+    fn one_sided(&mut self, at: &str, verb: Verb, step: String) -> String {
+        if verb.row().carriers == [Carrier::Processor] || !self.unawaited.chance(20) {
+            return step;
+        }
+        let posted = step.replace(" }", ", awaited = false }");
+        format!("{posted}, {{ compute = \"{at}\", time = \"50 ns\" }}")
+    }
+
     /// A step that leaves the request where it is.
     fn local(&mut self, at: &str, depth: u32) -> String {
         let from: Vec<Path> = self.paths.iter().filter(|path| path.requester == at).cloned().collect();
@@ -92,10 +102,11 @@ impl Writer<'_> {
         if !beside.is_empty() && self.draw.chance(25) {
             let (path, verb) = self.pick(&beside);
             let bytes = self.pick(&[8u64, 64, 512, 4096]);
-            return match verb.own_payload() {
+            let step = match verb.own_payload() {
                 None => format!("{{ {verb} = \"{path}\", bytes = \"{bytes} B\" }}"),
                 Some(_) => format!("{{ {verb} = \"{path}\" }}"),
             };
+            return self.one_sided(at, verb, step);
         }
         match self.draw.within(0, if depth == 0 { 9 } else { 6 }) {
             0 | 1 => self.compute(at),
@@ -114,12 +125,13 @@ impl Writer<'_> {
                 };
                 let bytes = self.pick(&[8u64, 64, 512, 4096, 16384]);
                 let verbs = if engine { 1 } else { 3 };
-                match self.draw.within(0, verbs) {
-                    0 => format!("{{ read = \"{path}\", bytes = \"{bytes} B\"{to} }}"),
-                    1 => format!("{{ write = \"{path}\", bytes = \"{bytes} B\"{to} }}"),
-                    2 => format!("{{ fetch-and-add = \"{path}\"{to} }}"),
-                    _ => format!("{{ compare-and-swap = \"{path}\"{to} }}"),
-                }
+                let (verb, bytes) = match self.draw.within(0, verbs) {
+                    0 => (Verb::Read, format!(", bytes = \"{bytes} B\"")),
+                    1 => (Verb::Write, format!(", bytes = \"{bytes} B\"")),
+                    2 => (Verb::FetchAndAdd, String::new()),
+                    _ => (Verb::CompareAndSwap, String::new()),
+                };
+                self.one_sided(at, verb, format!("{{ {verb} = \"{path}\"{bytes}{to} }}"))
             }
             7 => {
                 let (mut one, other) = (self.locals(at, 1), self.locals(at, 1));
@@ -270,7 +282,8 @@ fn design(seed: u64, draw: &mut Draw, router: &Router) -> String {
     let works_at = endpoints.filter(has_works);
     let works_at = works_at.map(|one| one.name.clone()).collect();
     let working = Draw::of(Seed::new(seed).child("work"));
-    let mut writer = Writer { draw, working, works_at, paths, beside, machines, mtu };
+    let unawaited = Draw::of(Seed::new(seed).child("unawaited"));
+    let mut writer = Writer { draw, working, unawaited, works_at, paths, beside, machines, mtu };
     let request = writer.request(initiator);
     format!(
         "[design]\nname = \"generated\"\ndevice = \"generated\"\nobjective = \"most-throughput\"\n\
@@ -552,7 +565,8 @@ fn generated_designs_are_refused_or_run_at_their_plan() {
             });
         }
     });
-    let (mut planned, mut unsettled, mut gaps, mut work, mut wrong) = (0, 0, 0, 0, Vec::new());
+    let (mut planned, mut unsettled, mut gaps, mut wrong) = (0, 0, 0, Vec::new());
+    let (mut work, mut unawaited) = (0, 0);
     let mut refusals = BTreeMap::<String, u32>::new();
     let mut least = f64::INFINITY;
     for (seed, judged) in found.into_inner().expect("no holder panics") {
@@ -563,6 +577,7 @@ fn generated_designs_are_refused_or_run_at_their_plan() {
             Ok((text, Outcome::Planned(one))) => {
                 planned += 1;
                 work += u32::from(text.contains("work = "));
+                unawaited += u32::from(text.contains("awaited = false"));
                 unsettled += u32::from(!one.has_settled);
                 match one.gap {
                     Some(_) => gaps += 1,
@@ -574,11 +589,12 @@ fn generated_designs_are_refused_or_run_at_their_plan() {
     refusals.iter().for_each(|(why, times)| println!("refused {times} times: {why}"));
     let count = seeds.len();
     println!(
-        "{count} designs: {planned} planned, {unsettled} of them not settled, {gaps} with a gap, {work} with kinds of work; \
-         of the others the least carries {least:.3} of its plan"
+        "{count} designs: {planned} planned, {unsettled} of them not settled, {gaps} with a gap, {work} with kinds of work, \
+         {unawaited} with verbs that nobody waits for; of the others the least carries {least:.3} of its plan"
     );
     assert!(wrong.is_empty(), "{} of {count}:\n{}", wrong.len(), wrong.join("\n"));
     assert!(work > 0, "kinds of work are drawn");
+    assert!(unawaited > 0, "verbs that nobody waits for are drawn");
     assert!(planned * 2 > count, "most are ordinary: {planned} of {count} are planned");
     assert!(
         gaps * 20 <= planned + 10,

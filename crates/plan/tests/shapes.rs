@@ -196,6 +196,75 @@ fn a_request_is_over_with_its_last_part() {
     near("requests in flight", beside.mean_in_flight, alone.mean_in_flight, 0.2);
 }
 
+/// A verb that nobody waits for takes the stations that it takes, of the latency its posting, and what is left of it of the
+/// time that a request is in flight.
+#[test]
+fn a_verb_that_nobody_waits_for_costs_its_posting() {
+    let through = |steps: &str| {
+        shape(&format!(
+            r#"request = [
+                {{ send = "client-soc", bytes = "64 B" }},
+                {steps}
+                {{ compute = "soc", time = "500 ns" }},
+                {{ send = "soc-client", bytes = "64 B" }},
+            ]"#
+        ))
+    };
+    let plain = through("");
+    for (step, times) in [
+        (r#"{ write = "soc-host-dma", bytes = "4 KiB""#, 1.0),
+        (r#"{ read = "soc-host-dma", bytes = "4 KiB""#, 1.0),
+        (r#"{ copy = "soc-host-dma", bytes = "4 KiB""#, 1.0),
+        (r#"{ copy = "soc-dma", bytes = "4 KiB""#, 1.0),
+        (r#"{ read = "soc-host", bytes = "64 B""#, 1.0),
+        (r#"{ write = "soc-host", bytes = "64 B", batch = 8"#, 1.0),
+        (r#"{ fetch-and-add = "soc-host""#, 1.0),
+        (r#"{ write = "soc-client", bytes = "512 B", to = 3"#, 3.0),
+    ] {
+        let waits = through(&format!("{step} }},"));
+        let posts = through(&format!("{step}, awaited = false }},"));
+        let route = posts.ready[0].compiled.routes().nth(1).expect("the verb follows a message").clone();
+        let post_time = times * route.post_time().as_seconds();
+        assert!(post_time > 0.0, "{step}");
+        let [none, own] = [&plain, &posts].map(|one| one.ready[0].compiled.fold(&one.ready[0].router));
+        near(step, own.latency - none.latency, post_time, 1e-6);
+        near(step, posts.latency(), own.latency, 0.002);
+        let flight = times * route.latency(&posts.ready[0].router).as_seconds() - post_time;
+        near(step, own.background, flight, 1e-6);
+        assert_eq!(posts.plan.alternatives[0].demand.requests, waits.plan.alternatives[0].demand.requests);
+        near(step, posts.rate(), waits.rate(), 0.005);
+        posts.holds(0.02);
+    }
+}
+
+/// More of them than a queue pair has room for wait until there is room, and what is waited for beside them completes.
+#[test]
+fn verbs_that_nobody_waits_for_stand_wherever_one_sided_verbs_do() {
+    shape(
+        r#"request = [
+            { repeat = 200, steps = [{ write = "client-host", bytes = "4 KiB", awaited = false }] },
+            { read = "client-host", bytes = "64 B" },
+        ]"#,
+    );
+    let beside = shape(
+        r#"request = [
+            { parallel = [
+                [{ write = "client-soc", bytes = "64 B", awaited = false }, { read = "client-host", bytes = "64 B" }],
+                [{ read = "client-soc", bytes = "64 B", awaited = false }, { compute = "client", time = "1 us" }],
+            ] },
+            { probability = 0.5, then = [{ read = "client-host", bytes = "512 B", awaited = false }], otherwise = [] },
+            { send = "client-host", bytes = "64 B" },
+            { write = "host-client", bytes = "512 B", awaited = false },
+            { send = "host-client", bytes = "64 B" },
+        ]
+        background = [
+            { write = "host-backup", bytes = "4 KiB", awaited = false },
+            { write = "host-soc", bytes = "4 KiB" },
+        ]"#,
+    );
+    beside.holds(0.03);
+}
+
 #[test]
 fn one_message_goes_out_to_several_machines() {
     let asked = |out: &str| {
@@ -302,6 +371,28 @@ fn what_cannot_be_run_is_refused_at_its_line() {
             "has work in the background of nothing",
         ),
         (r#"request = [{ read = "soc-host", bytes = "64 B", to = 2 }]"#, "both ends are in one machine"),
+        (
+            r#"request = [{ write = "client-host", bytes = "64 B", awaited = false }]"#,
+            "nobody waits for any step of `request`",
+        ),
+        (
+            r#"request = [{ compute = "client", time = "1 us" }, { parallel = [[{ repeat = 2, steps = [
+               { write = "client-host", bytes = "64 B", awaited = false }] }], [{ read = "client-host", bytes = "64 B" }]] }]"#,
+            "nobody waits for any step of a list of `parallel`",
+        ),
+        (
+            r#"request = [{ read = "client-host", bytes = "64 B" }]
+               background = [{ write = "client-host", bytes = "64 B", awaited = false }]"#,
+            "nobody waits for any step of `background`",
+        ),
+        (
+            r#"request = [{ send = "client-host", bytes = "64 B", awaited = false }, { send = "host-client", bytes = "64 B" }]"#,
+            "a `send` step takes no `awaited`",
+        ),
+        (
+            r#"request = [{ load = "host-host", bytes = "64 B", awaited = false }]"#,
+            "a `load` step takes no `awaited`",
+        ),
         (r#"request = [{ read = "soc-host-dma", bytes = "64 B", to = 2 }]"#, "both ends are in one machine"),
         (
             r#"request = [{ read = "soc-host-dma", bytes = "64 B", batch = 2 }]"#,

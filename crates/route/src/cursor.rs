@@ -308,6 +308,14 @@ impl Route {
         before.map(of).sum()
     }
 
+    /// How long posting keeps the processor that issues it; nothing of what a processor does itself.
+    pub fn post_time(&self) -> Time {
+        match self.visits.first() {
+            Some(Visit::Serve { occupancy, .. }) => *occupancy,
+            _ => Time::ZERO,
+        }
+    }
+
     /// Whether a reliable connection carries it, which answers a loss by retransmitting.
     pub fn is_reliable(&self) -> bool {
         self.verb.row().transport == crate::Transport::Reliable

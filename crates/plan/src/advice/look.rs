@@ -267,9 +267,10 @@ pub fn signature(alternative: &Alternative, path: &dyn Fn(&str) -> String, posti
     fn of(step: &Step, path: &dyn Fn(&str) -> String, posting: bool) -> String {
         let list = |steps: &[Step]| steps.iter().map(|step| of(step, path, posting)).collect::<String>();
         match step {
-            Step::Verb { verb, path: name, bytes, object, arrived, batch, to, .. } => {
+            Step::Verb { verb, path: name, bytes, object, arrived, batch, to, signals, .. } => {
                 let batch = if posting { *batch } else { 1 };
-                format!("{verb} {} {bytes} {object:?} {arrived:?} {batch} {to};", path(name))
+                let wait = if signals.unawaited { " unawaited" } else { "" };
+                format!("{verb} {} {bytes} {object:?} {arrived:?} {batch} {to}{wait};", path(name))
             }
             Step::Wait { time, .. } => format!("wait {time};"),
             Step::Background { steps, .. } => format!("then[{}]", list(steps)),

@@ -218,6 +218,7 @@ step! {
     arrived: Spanned<toml::Value>,
     batch: Spanned<toml::Value>,
     to: Spanned<toml::Value>,
+    awaited: Spanned<bool>,
     wait: Spanned<toml::Value>,
     background: Vec<Spanned<RawStep>>,
     compute: Spanned<String>,

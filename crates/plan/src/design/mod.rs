@@ -99,13 +99,15 @@ pub struct Object {
     pub copied: u64,
 }
 
-/// How the two sides of a verb hear of it, beside what every verb does. Step lists have neither.
+/// How the two sides of a verb hear of it, beside what every verb does. Of step lists `unawaited` alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Signals {
     /// 32 bits go with it: a WRITE hands the request to its responder, and a message may be empty.
     pub immediate: bool,
     /// The sender of a message polls for its completion; otherwise one poll in 64 frees all slots.
     pub polled: bool,
+    /// The request goes on once its processor has posted it, and is over when this is too.
+    pub unawaited: bool,
 }
 
 /// What computing costs a core.

@@ -7,7 +7,7 @@ use super::{Alternative, BEST, ComputeCost, GREEDY, LONG_COMPUTE, ObjectAccess, 
 use crate::implemented::Application;
 use crate::published::{Given, is_shipped_workload};
 use offpath_quantity::Time;
-use offpath_route::{Carrier, VERBS, VerbRow};
+use offpath_route::{Carrier, Responder, VERBS, VerbRow};
 use offpath_workload::Workload;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -25,10 +25,13 @@ const SEND_QUEUE: usize = 128;
 /// What a verb's step may say beside its path.
 fn keys_of(row: &VerbRow) -> &'static [&'static str] {
     match (row.carriers.contains(&Carrier::Nic), row.own_payload) {
-        (true, None) => &["bytes", "object", "batch", "to"],
-        (true, Some(_)) => &["object", "batch", "to"],
+        // A message takes the request along, and what a processor does itself it cannot leave to others.
+        (true, _) if row.responder == Responder::Receives => &["bytes", "object", "batch", "to"],
+        (true, None) => &["bytes", "object", "batch", "to", "awaited"],
+        (true, Some(_)) => &["object", "batch", "to", "awaited"],
         (false, _) if row.is_touch() => &["bytes", "object", "arrived"],
-        (false, _) => &["bytes", "object"],
+        (false, _) if row.carriers == [Carrier::Processor] => &["bytes", "object"],
+        (false, _) => &["bytes", "object", "awaited"],
     }
 }
 
@@ -174,7 +177,7 @@ impl Resolver<'_> {
             operations.push((
                 "request".to_string(),
                 1.0,
-                self.steps(steps, &context, &format!("{from}.request"))?,
+                self.waited_steps(steps, &context, &format!("{from}.request"), "`request`")?,
             ));
         } else if let Some(workload) = workload {
             for operation in offpath_workload::ClientOperation::ALL {
@@ -194,7 +197,8 @@ impl Resolver<'_> {
                     ));
                 };
                 let id = format!("{from}.{}", operation.name());
-                operations.push((operation.name().to_string(), share, self.steps(steps, &context, &id)?));
+                let read = self.waited_steps(steps, &context, &id, &format!("`{}`", operation.name()))?;
+                operations.push((operation.name().to_string(), share, read));
             }
         } else {
             return Err(self.error(
@@ -205,7 +209,8 @@ impl Resolver<'_> {
         }
         if let Some(steps) = given.background.as_ref().or(base.background.as_ref()) {
             let own = if given.background.is_some() { given.name.get_ref() } else { base.name.get_ref() };
-            let read = self.steps(steps, &context, &format!("alternative.{own}.background"))?;
+            let id = format!("alternative.{own}.background");
+            let read = self.waited_steps(steps, &context, &id, "`background`")?;
             let span = steps.first().map_or(given.name.span(), Spanned::span);
             for (_, _, list) in &mut operations {
                 list.push(Step::Background { steps: read.clone(), span: span.clone() });
@@ -250,6 +255,26 @@ impl Resolver<'_> {
         let text = is_given.then_some(self.file.text.as_str());
         let given = Given { design: &self.file.raw.design.name, text, alternative };
         rows.iter().map(|row| (row.clone(), given.objection(row))).collect()
+    }
+
+    /// The steps of a list whose end somebody waits for, or work in the background: `of` is what the list is.
+    fn waited_steps(
+        &self,
+        steps: &[Spanned<RawStep>],
+        context: &Context<'_>,
+        id: &str,
+        of: &str,
+    ) -> Result<Vec<Step>, miette::Report> {
+        let read = self.steps(steps, context, id)?;
+        let own = read.iter().filter(|step| !matches!(step, Step::Background { .. }));
+        if own.clone().next().is_some() && !own.clone().any(awaits) {
+            return Err(self.error(
+                format!("nobody waits for any step of {of}"),
+                "leave `awaited = false` out of the last verb, or add a step that is waited for, as a `compute`",
+                steps.first().map_or(0..0, Spanned::span),
+            ));
+        }
+        Ok(read)
     }
 
     /// The steps of the list that stands at `id`.
@@ -352,6 +377,7 @@ impl Resolver<'_> {
             if let Some(given) = &step.to {
                 to = self.whole("to", &format!("{id}.to"), given, MOST_MACHINES)?.0 as u32;
             }
+            let unawaited = step.awaited.as_ref().is_some_and(|awaited| !awaited.get_ref());
             return Ok(Step::Verb {
                 verb,
                 path: path.get_ref().clone(),
@@ -360,7 +386,7 @@ impl Resolver<'_> {
                 arrived,
                 batch,
                 to,
-                signals: Signals::default(),
+                signals: Signals { unawaited, ..Signals::default() },
                 rests_on: read.rests_on,
                 span: path.span(),
             });
@@ -423,7 +449,7 @@ impl Resolver<'_> {
             return Ok(Step::Wait { time, rests_on: read.shares(1.0), span: wait.span() });
         }
         if let Some(steps) = &step.background {
-            let steps = self.steps(steps, context, &format!("{id}.background"))?;
+            let steps = self.waited_steps(steps, context, &format!("{id}.background"), "`background`")?;
             return Ok(Step::Background { steps, span: spanned.span() });
         }
         if let Some(times) = &step.repeat {
@@ -456,7 +482,10 @@ impl Resolver<'_> {
             }
             let numbered = branches.iter().enumerate();
             let read: Result<Vec<_>, _> = numbered
-                .map(|(index, steps)| self.steps(steps, context, &format!("{id}.parallel.{}", index + 1)))
+                .map(|(index, steps)| {
+                    let id = format!("{id}.parallel.{}", index + 1);
+                    self.waited_steps(steps, context, &id, "a list of `parallel`")
+                })
                 .collect();
             return Ok(Step::Parallel(read?));
         }
@@ -514,6 +543,7 @@ impl Resolver<'_> {
             ("arrived", span(&step.arrived)),
             ("batch", span(&step.batch)),
             ("to", span(&step.to)),
+            ("awaited", span(&step.awaited)),
             ("time", span(&step.time)),
             ("rate", span(&step.rate)),
             ("on", span(&step.on)),
@@ -555,6 +585,18 @@ impl Resolver<'_> {
 pub(super) struct Context<'o> {
     pub(super) objects: &'o BTreeMap<String, ObjectAccess>,
     pub(super) hit_ratio: Option<Read>,
+}
+
+/// Whether a request waits for anything of a step, in any of its cases.
+fn awaits(step: &Step) -> bool {
+    match step {
+        Step::Verb { signals, .. } => !signals.unawaited,
+        Step::Compute { .. } | Step::Wait { .. } => true,
+        Step::Background { .. } => false,
+        Step::Repeat { steps, .. } => steps.iter().any(awaits),
+        Step::Parallel(lists) => lists.iter().flatten().any(awaits),
+        Step::Branch { then, otherwise, .. } => then.iter().chain(otherwise).any(awaits),
+    }
 }
 
 /// What a design says that its author may not have meant.

@@ -157,7 +157,11 @@ fn steps(
                         Posting::Batch(count) => count,
                     },
                     to: 1,
-                    signals: Signals { immediate: *immediate, polled: *signaled && is_message },
+                    signals: Signals {
+                        immediate: *immediate,
+                        polled: *signaled && is_message,
+                        unawaited: false,
+                    },
                     rests_on: Vec::new(),
                     span: span.clone(),
                 });

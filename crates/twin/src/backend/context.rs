@@ -137,7 +137,7 @@ impl runtime::BackendContext for TwinFabric {
     }
 
     fn dma_engines(&self) -> Vec<String> {
-        self.core.places[self.state().place].copying().map(|engine| engine.name.clone()).collect()
+        self.core.places[self.state().place].copying.clone()
     }
 
     fn dma_copy(

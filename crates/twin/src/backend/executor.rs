@@ -156,7 +156,7 @@ impl Future for Sleep {
             Until::Performed { role, planned, label } => {
                 let key = executor.sleeps.borrow_mut().insert(executor.tasks.waiter(context.waker()));
                 core.observer.add_route(*label, planned, &core);
-                let at = executor.charge(now, planned.post_time);
+                let at = executor.charge(now, planned.route.post_time());
                 let start = Start { at, is_posted: false, marks: Marks::of(&[]), retransmission: None };
                 let instances = core.roles[*role].instances.clone();
                 let route = planned.route.clone();

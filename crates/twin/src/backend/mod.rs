@@ -215,10 +215,9 @@ impl Backend for TwinBackend {
     /// What roles that were placed can all do; without a placement, what some role can.
     fn capabilities(&self) -> Capabilities {
         let places = places(&self.router);
-        let has_engine =
-            |name: &String| places.iter().any(|p| p.name == *name && p.copying().next().is_some());
+        let has_engine = |name: &String| places.iter().any(|p| p.name == *name && !p.copying.is_empty());
         let dma = if self.placements.is_empty() {
-            places.iter().any(|place| place.copying().next().is_some())
+            places.iter().any(|place| !place.copying.is_empty())
         } else {
             self.placements.values().all(has_engine)
         };
@@ -234,7 +233,7 @@ impl Backend for TwinBackend {
             engine.inject(Faults::new(self.rules.clone(), seed));
         }
         let network = &self.router.system().network;
-        let has_engine = |role: &RoleState| places[role.place].copying().next().is_some();
+        let has_engine = |role: &RoleState| !places[role.place].copying.is_empty();
         let core = Rc::new(Core {
             seed: self.seed,
             mtu: network.mtu,

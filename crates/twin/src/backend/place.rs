@@ -4,7 +4,7 @@ use super::{TwinBackend, TwinFabric, bad_roles};
 use offpath_fabric::runtime::{RunRole, check_roles};
 use offpath_fabric::{Role, RunError};
 use offpath_profile::{EngineWork, VerbCosts};
-use offpath_quantity::{Bytes, Frequency, Time};
+use offpath_quantity::{Bytes, Frequency};
 use offpath_route::{Router, StationId};
 use std::cell::Cell;
 use std::ops::Deref;
@@ -19,22 +19,8 @@ pub(crate) struct Place {
     pub(super) capacity: Bytes,
     pub(super) inline_limit: Bytes,
     pub(super) verbs: VerbCosts,
-    pub(super) engines: Vec<PlaceEngine>,
-}
-
-/// An engine of a place's machine.
-pub(super) struct PlaceEngine {
-    pub(super) name: String,
-    pub(super) post_time: Time,
-    /// Whether it copies between this place and others.
-    pub(super) copies: bool,
-}
-
-impl Place {
     /// The engines that copy between this place and others of its machine.
-    pub(super) fn copying(&self) -> impl Iterator<Item = &PlaceEngine> {
-        self.engines.iter().filter(|engine| engine.copies)
-    }
+    pub(super) copying: Vec<String>,
 }
 
 pub(super) fn places(router: &Router) -> Vec<Place> {
@@ -48,14 +34,11 @@ pub(super) fn places(router: &Router) -> Vec<Place> {
             capacity: endpoint.memory.capacity,
             inline_limit: at.nic.inline_limit,
             verbs: endpoint.processor.verbs.clone(),
-            engines: at
+            copying: at
                 .engines
                 .iter()
-                .map(|engine| PlaceEngine {
-                    name: engine.name.rsplit('.').next().unwrap_or(&engine.name).to_string(),
-                    post_time: engine.post_time,
-                    copies: engine.work == EngineWork::Copy && at.endpoints.len() > 1,
-                })
+                .filter(|engine| engine.work == EngineWork::Copy && at.endpoints.len() > 1)
+                .map(|engine| engine.name.rsplit('.').next().unwrap_or(&engine.name).to_string())
                 .collect(),
         };
         [at.endpoints.iter().map(place).collect::<Vec<_>>(), at.apart.iter().map(place).collect()]

@@ -1,7 +1,7 @@
 //! The routes of a run, each built once.
 
 use super::{Core, observe};
-use offpath_quantity::{Bytes, Time};
+use offpath_quantity::Bytes;
 use offpath_route::{Mark, Path, PathOperation as Routed, Posting, Route, RouteError, Verb, Visit};
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -25,8 +25,6 @@ pub(crate) struct Plan {
 pub(crate) struct Planned {
     pub(super) route: Arc<Route>,
     pub(super) asks: OnceCell<observe::Asks>,
-    /// Processor time of posting to a DMA engine.
-    pub(super) post_time: Time,
 }
 
 type PlanKey = (Verb, usize, usize, Option<String>, u64, Posting, Option<u64>, u64, bool);
@@ -85,9 +83,7 @@ impl Core {
         if !plan.signaled && !plan.verb.is_message() {
             leave_out_completion(&mut route);
         }
-        let own = from.engines.iter().find(|engine| Some(&engine.name) == plan.engine.as_ref());
-        let post_time = own.map_or(from.verbs.post_time, |engine| engine.post_time);
-        Ok(Planned { route: Arc::new(route), asks: OnceCell::new(), post_time })
+        Ok(Planned { route: Arc::new(route), asks: OnceCell::new() })
     }
 }
 

@@ -147,7 +147,7 @@ pub(in crate::backend) fn copy(
     };
     let mut device = core.device.borrow_mut();
     let key = device.copies.insert(copy);
-    let at = core.executor.charge(core.now(), planned.post_time);
+    let at = core.executor.charge(core.now(), planned.route.post_time());
     let start = Start { at, is_posted: false, marks: READ_MARKS, retransmission: None };
     let instances = core.instances(role, there);
     let tag = key.tag(Subject::Copy);
