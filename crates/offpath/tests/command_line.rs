@@ -2183,7 +2183,11 @@ fn what_ended_on_the_twin_stands_beside_what_its_station_did() {
     let (low, high) = (number("low_95_mreq_per_s"), number("high_95_mreq_per_s"));
     let shown = wide_answer(&["plan", &design]);
     let is_said = shown.contains("ended in the window");
-    assert_eq!(is_said, (ended < low || ended > high) && (ended / number("throughput_mreq_per_s") - 1.0).abs() > 0.02, "{shown}");
+    assert_eq!(
+        is_said,
+        (ended < low || ended > high) && (ended / number("throughput_mreq_per_s") - 1.0).abs() > 0.02,
+        "{shown}"
+    );
 }
 
 #[test]

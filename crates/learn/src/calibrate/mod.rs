@@ -22,7 +22,9 @@ use crate::points::{HoldOut, MeasuredPoint, held_out, holds_nothing, log_doubts}
 use crate::posting::KnownLoops;
 use crate::run::{MeasuredRun, RunKind};
 use candidates::{Runs, bounds, candidates, logarithm};
-use errors::{SIDE_80, Scatter, clusters, contradiction, covered_elsewhere, learnt_errors, repeated, warm_against_cold};
+use errors::{
+    SIDE_80, Scatter, clusters, contradiction, covered_elsewhere, learnt_errors, repeated, warm_against_cold,
+};
 use learnt::{LeftOpen, differing, learnt, undescribed};
 use menu::{Menu, telling_difference};
 use offpath_profile::System;
