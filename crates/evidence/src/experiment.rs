@@ -20,6 +20,10 @@ pub enum Measure {
     Bandwidth,
     /// Gbit/s of payload of one processor that waits for each operation before the next.
     BlockingBandwidth,
+    /// Time of one processor in microseconds until it goes on, where nobody waits for the operation: its posting.
+    Posting,
+    /// Gbit/s of payload of one processor that posts one operation after another and waits for none.
+    PostingBandwidth,
     /// Threads of the responder's processor with which it is no longer what binds.
     Threads,
     /// Time of the responder's processor that an operation may take where all threads keep up with the slower direction of

@@ -193,6 +193,14 @@ impl One<'_> {
                 let latency_us = self.latency(&self.router, &self.own_routes()?);
                 Ok((self.payload()?.get() as f64 * 8.0 / latency_us / 1e3, None))
             }
+            Measure::Posting => {
+                let routes = self.own_routes()?;
+                Ok((routes.iter().map(|route| route.post_time().as_us()).sum(), None))
+            }
+            Measure::PostingBandwidth => {
+                let (rate, binding) = self.posted_rate()?;
+                Ok((rate * self.payload()?.get() as f64 * 8.0 / 1e3, binding))
+            }
             Measure::Threads | Measure::Budget => self.threads(),
             Measure::Packets => {
                 let counted = self.packets()?;
@@ -295,6 +303,21 @@ impl One<'_> {
             Quantity::OpRate(rate) => rate.as_million_per_s(),
             Quantity::Frequency(frequency) => frequency.hz() as f64 / 1e6,
             other => other.base(),
+        })
+    }
+
+    /// The greatest rate in millions per second of one thread of the requester's processor, and what binds.
+    fn posted_rate(&self) -> Measured {
+        let (rate, binding) = self.rate()?;
+        let routes = self.own_routes()?;
+        let requester = &routes.first().ok_or_else(|| lacks("verb"))?.path.requester;
+        let cpu = self.router.processor(requester).ok_or_else(|| lacks("path"))?;
+        let of =
+            |route: &Route| route.demand(&self.router).time.get(&cpu).copied().unwrap_or_default().as_us();
+        let own: f64 = routes.iter().map(of).sum();
+        Ok(match own * rate > 1.0 && !self.bench.links_alone {
+            true => (own.recip(), Some(self.router.stations()[cpu.index()].name.clone())),
+            false => (rate, binding),
         })
     }
 

@@ -778,10 +778,11 @@ fn as_ratio(compare: Compare) -> Compare {
 
 fn is_like(a: Measure, b: Measure) -> bool {
     let sort = |measure: Measure| match measure {
-        Measure::Latency | Measure::DesignLatency | Measure::LoopLatency => 0,
+        Measure::Latency | Measure::Posting | Measure::DesignLatency | Measure::LoopLatency => 0,
         Measure::Rate | Measure::DesignRate | Measure::LoopRate | Measure::LoopTotal => 1,
         Measure::Bandwidth
         | Measure::BlockingBandwidth
+        | Measure::PostingBandwidth
         | Measure::DesignBandwidth
         | Measure::DesignClients
         | Measure::Loop => 2,

@@ -17,12 +17,13 @@ pub fn kind_of(row: &Row) -> Option<FigureKind> {
     let relative = matches!(experiment.compare, Compare::Ratio | Compare::Change);
     let of = |plain, ratio| if relative { ratio } else { plain };
     Some(match experiment.plain.measure {
-        Measure::Latency | Measure::DesignLatency | Measure::LoopLatency => {
+        Measure::Latency | Measure::Posting | Measure::DesignLatency | Measure::LoopLatency => {
             of(FigureKind::Latency, FigureKind::LatencyRatio)
         }
         Measure::Rate
         | Measure::Bandwidth
         | Measure::BlockingBandwidth
+        | Measure::PostingBandwidth
         | Measure::Packets
         | Measure::Loop
         | Measure::LoopRate
