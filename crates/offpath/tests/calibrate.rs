@@ -924,7 +924,7 @@ fn a_card_is_learnt_written_loaded_and_laid_beside_its_log() {
     assert_eq!(again["numbers"], found["numbers"]);
     let aside = again["left_aside"].as_array().expect("a list");
     let whole = format!("all its rows stand in {one}, too");
-    for words in ["the same figure of the same run stands before", &whole] {
+    for words in ["the same row of the same run stands before", &whole] {
         let own = aside.iter().find(|one| one["why"].as_str().is_some_and(|why| why.contains(words)));
         let own = own.unwrap_or_else(|| panic!("{words}: {aside:?}"));
         assert_eq!(own["rows"], 20, "{own}");

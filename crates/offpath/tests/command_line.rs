@@ -500,8 +500,8 @@ fn a_check_of_a_mix_that_the_twin_does_not_confirm_measures_nothing() {
     let report: serde_json::Value = serde_json::from_str(&said.stdout).expect("JSON");
     check(&report, &schema("check.json"), "check.json");
     let reason = &report["unconfirmed"];
-    assert!(reason["carried_req_per_s"].as_f64() < reason["planned_req_per_s"].as_f64(), "{reason}");
-    assert!(reason["fullest"]["station"].is_string(), "{reason}");
+    // What a run carried that its own cap decided is no figure.
+    assert!(reason["planned_req_per_s"].is_number() && reason["carried_req_per_s"].is_null(), "{reason}");
     let plan = offpath(&["plan", path]);
     assert!(plan.stdout.contains("advice: not measured, since the twin confirms nothing"), "{}", plan.stdout);
     assert!(!plan.stdout.contains("p99"), "no latency of a run that its own cap decided: {}", plan.stdout);
