@@ -89,7 +89,7 @@ impl Run {
         let title = if self.is_latency { "RDMA_Write Latency Test" } else { "RDMA_Read BW Test" };
         let mut text =
             if is_responder { "* Waiting for client to connect... *\n".into() } else { String::new() };
-        let _ = write!(text, "{rule}                    {title}\n");
+        let _ = writeln!(text, "{rule}                    {title}");
         for (key, _, value) in self.head().into_iter().filter(|(key, ..)| *key != "TX depth" || !is_responder)
         {
             let unit = if ["Mtu", "Max inline data"].contains(&key) { "[B]" } else { "" };
@@ -213,7 +213,9 @@ fn collected(logs: &Logs) -> (Vec<MeasuredPoint>, Vec<LeftAside>) {
 }
 
 /// What is said of some runs: the verdict, what is not compared, and the rows by what each is of.
-fn said(found: &Diagnosis) -> (&'static str, Vec<(&'static str, String)>, usize, Vec<(String, String, f64)>) {
+type Said = (&'static str, Vec<(&'static str, String)>, usize, Vec<(String, String, f64)>);
+
+fn said(found: &Diagnosis) -> Said {
     let mut rows: Vec<(String, String, f64)> =
         found.points.iter().map(|point| (point.run.clone(), point.metric.clone(), point.share)).collect();
     rows.sort_by(|one, other| one.0.cmp(&other.0).then(one.2.total_cmp(&other.2)));

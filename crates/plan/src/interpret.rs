@@ -1701,9 +1701,9 @@ async fn landed<F: Hint>(agent: Rc<Agent<F>>, (completion, lent): Posted<F>) -> 
 }
 
 /// Waits for all; the first failure is returned after all have ended.
-async fn join_all<T: ?Sized>(mut parts: Vec<std::pin::Pin<Box<T>>>) -> Result<(), RequestFailure>
+async fn join_all<T>(mut parts: Vec<std::pin::Pin<Box<T>>>) -> Result<(), RequestFailure>
 where
-    T: Future<Output = Result<(), RequestFailure>>,
+    T: Future<Output = Result<(), RequestFailure>> + ?Sized,
 {
     let mut done: Vec<Option<Result<(), RequestFailure>>> = parts.iter().map(|_| None).collect();
     poll_fn(|context| {

@@ -109,7 +109,7 @@ impl Experiment {
             || self.device.is_some();
         !changed
             && self.which.is_none()
-            && self.against.is_some() == !self.over().is_empty()
+            && self.against.is_some() != self.over().is_empty()
             && self.against.is_some() == (self.told_as() != ToldAs::Itself)
     }
 
