@@ -248,10 +248,12 @@ fn a_gain_says_how_well_it_is_known_of_the_card() {
     assert!(guessed(&large.rests) > 0.5, "{:?}", large.rests);
     // 30 ns of the design are the user's.
     assert_eq!(of(&as_it_is, "batch-doorbells").basis, Basis::YourEstimate);
+    // Where a bank ends is assumed, and within what it may be the gain is another one by more than half.
     let banks = of(&as_it_is, "spread-hot-range");
-    assert_eq!(banks.basis, Basis::Weak, "{:?}", banks.rests);
+    assert_eq!(banks.basis, Basis::OrderOnly, "{:?}", banks.rests);
+    assert!(guessed(&banks.rests) < 0.5, "{:?}", banks.rests);
     let set = of(&known(&["soc.bank_write_time=60 ns"]), "spread-hot-range");
-    assert_eq!(set.basis, Basis::YourEstimate, "{:?}", set.rests);
+    assert!(offpath_plan::rests::estimate(&set.rests).is_some(), "{:?}", set.rests);
 }
 
 /// Whichever alternative the file has first.
@@ -408,8 +410,7 @@ fn nothing_is_measured_where_the_twin_does_not_confirm_the_mix() {
     for depth in [Depth::Promising, Depth::Every] {
         let advised = advised(&text, depth);
         let gap = advised.unconfirmed.as_ref().expect("the twin carries less");
-        let carried = gap.carried_per_s.expect("it tells").mean;
-        assert!(carried < 0.5 * gap.planned_per_s && gap.fullest.is_some(), "{gap:?}");
+        assert!(gap.blind.is_some() && gap.carried_per_s.is_none(), "{gap:?}");
         assert!(advised.advice.is_empty() && advised.silent.is_empty() && advised.together.is_none());
         assert_eq!(advised.text, text);
     }
