@@ -20,7 +20,7 @@ pub(crate) struct PrintedRow {
     pub file: Arc<str>,
     /// Its first line.
     pub line: u64,
-    /// Without what the ends call the queue pairs, which is no condition of a run.
+    /// Without what the ends call the queue pairs: these are no conditions of a run.
     pub conditions: Arc<LogConditions>,
     /// Its number in the log.
     number: u64,

@@ -500,9 +500,7 @@ fn points_that_were_kept_lie_in_the_intervals_of_the_card() {
 #[test]
 fn public_points_that_were_kept_lie_in_the_intervals_of_the_card() {
     let Some(logs) = std::env::var_os("OFFPATH_PERFTEST_LOGS") else {
-        // Past the capture of output, which hides what a test says that passes.
-        let said = "skipped: OFFPATH_PERFTEST_LOGS names no folder of logs\n";
-        let _ = std::io::Write::write_all(&mut std::io::stderr(), said.as_bytes());
+        skip("OFFPATH_PERFTEST_LOGS names no folder of logs");
         return;
     };
     let logs = fs::read_dir(logs).expect("the folder can be read").map(|log| log.expect("an entry").path());
@@ -648,11 +646,17 @@ fn lines(points: &[DmaPoint], one: &DmaPoint) -> [f64; 2] {
     [of(least(at as f64)), of(between)]
 }
 
+/// Says past the capture of output that a test is skipped: what one says that passes is hidden.
+fn skip(why: &str) {
+    let said = format!("skipped: {why}\n");
+    let _ = std::io::Write::write_all(&mut std::io::stderr(), said.as_bytes());
+}
+
 /// Two public servers with one card, where their tables are at hand: each figure is one that docs/calibrate.md has.
 #[test]
 fn public_tables_of_a_device_are_predicted_from_a_part_of_them() {
     let Some(logs) = std::env::var_os("OFFPATH_PCIE_BENCH_LOGS") else {
-        eprintln!("skipped: OFFPATH_PCIE_BENCH_LOGS names no folder of tables");
+        skip("OFFPATH_PCIE_BENCH_LOGS names no folder of tables");
         return;
     };
     let [first, second] = ["bdw", "hsw"].map(|processor| {

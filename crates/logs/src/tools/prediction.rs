@@ -1,4 +1,4 @@
-//! What `offpath path --as` prints: a prediction in the words of perftest, which is no measurement of anything.
+//! What `offpath path --as` prints: a prediction in the words of perftest, and no measurement of anything.
 
 use crate::document::Node;
 use crate::reader::{LogLine, RemarkKind, Sink, Taken};
