@@ -2183,7 +2183,7 @@ fn what_ended_on_the_twin_stands_beside_what_its_station_did() {
     let twin = &serde_json::from_str::<Value>(&told).expect("JSON")["twin"];
     let number = |key: &str| twin[key].as_f64().unwrap_or_else(|| panic!("{key} is a number: {twin}"));
     let ended = number("requests_completed") / number("window_us");
-    let (low, high) = (number("low_95_mreq_per_s"), number("high_95_mreq_per_s"));
+    let (low, high) = (number("throughput_low_95_mreq_per_s"), number("throughput_high_95_mreq_per_s"));
     let shown = wide_answer(&["plan", design]);
     let is_said = shown.contains("ended in the window");
     assert_eq!(
