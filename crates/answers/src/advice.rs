@@ -370,7 +370,7 @@ impl Doubt<'_> {
     /// Where the twin carries something else than the plan says, in a sentence.
     pub(crate) fn sentence(&self, unit: &str) -> String {
         let Some((low, high)) = self.carried_95 else {
-            let why = self.blind_because.unwrap_or_default();
+            let why = self.blind_because.expect("what has no figure says why");
             return format!("THE TWIN CONFIRMS NOTHING: {why}; the plan rests on adding up its steps alone");
         };
         let ends = || format!("{} to {}", short(low.max(0.0)), short(high));

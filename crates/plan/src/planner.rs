@@ -378,7 +378,7 @@ fn compiled_by(design: &Design, setting: &Setting, follow: Follow<'_>) -> Result
         };
         let observed = follow(design, alternative, &router)?;
         let one = ready_as(design, alternative, observed, router)?;
-        implemented::check_bytes(design, &one)?;
+        implemented::check_bytes(design, alternative, &one)?;
         ready.push(one);
     }
     if setting.is_other_system(design)? {

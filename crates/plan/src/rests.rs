@@ -59,6 +59,15 @@ pub struct Rest {
     pub own_evidence: bool,
 }
 
+impl Rest {
+    /// What is no one number: it moves a figure, and nothing follows a percent of it.
+    fn of_moves(number: &str, origin: Origin, moves: f64) -> Rest {
+        let (elasticity, weight) = (0.0, 0.0);
+        let (drawn, own_evidence) = (Drawn::Interval, false);
+        Rest { number: number.to_string(), origin, elasticity, weight, moves, drawn, own_evidence }
+    }
+}
+
 /// The figures of what has some numbers, with each of them moved alone.
 pub(crate) struct MovedFigures<F> {
     factors: Vec<Factor>,
@@ -109,15 +118,7 @@ impl<F: Send> MovedFigures<F> {
         let mut found = rests(&self.factors, &self.ends, &self.together, value, figure, rows);
         found.extend(self.mechanisms.iter().filter_map(|(name, seen)| {
             let moves = moved_by(figure(seen), value);
-            (moves > 0.0).then(|| Rest {
-                number: name.clone(),
-                origin: Origin::Mechanism,
-                elasticity: 0.0,
-                weight: 0.0,
-                moves,
-                drawn: Drawn::Interval,
-                own_evidence: false,
-            })
+            (moves > 0.0).then(|| Rest::of_moves(name, Origin::Mechanism, moves))
         }));
         found
     }
@@ -318,15 +319,7 @@ fn rests<F>(
     });
     let moves = together.iter().map(|seen| moved_by(figure(seen), value)).fold(0.0, f64::max);
     if moves > MOVED_BY_GUESS && estimate(&found).is_none() {
-        found.push(Rest {
-            number: TOGETHER.to_string(),
-            origin: Origin::Yours,
-            elasticity: 0.0,
-            weight: 0.0,
-            moves,
-            drawn: Drawn::Interval,
-            own_evidence: false,
-        });
+        found.push(Rest::of_moves(TOGETHER, Origin::Yours, moves));
     }
     found
 }

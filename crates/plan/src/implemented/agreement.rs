@@ -1,6 +1,6 @@
 //! How far step lists are from the code beside them.
 
-use crate::design::Design;
+use crate::design::{Alternative, Design};
 use crate::planner::{Plan, Ready};
 use crate::program::{Fold, compile};
 use offpath_quantity::figures::round;
@@ -45,9 +45,8 @@ impl Agreement {
 
 /// Refuses step lists that move other bytes over the network than the code beside them: what is planned is the code, in which
 /// such a size is fixed, and a parameter of the lists would change nothing but what else it stands in, as in a cache.
-pub(crate) fn check_bytes(design: &Design, one: &Ready) -> Result<(), miette::Report> {
-    let name = &one.alternative.name;
-    let Some(listed) = design.alternatives.iter().find(|listed| listed.name == *name) else { return Ok(()) };
+pub(crate) fn check_bytes(design: &Design, listed: &Alternative, one: &Ready) -> Result<(), miette::Report> {
+    let name = &listed.name;
     let (Some(application), Some(code)) = (&design.application, &listed.code) else { return Ok(()) };
     let by_steps = compile(design, listed, &one.router)?.fold(&one.router);
     let by_code = one.compiled.fold(&one.router);
