@@ -1,6 +1,7 @@
 //! What a benchmark was asked to do, in full.
 
 use crate::dma::{DmaOperation, DmaRun};
+use crate::points::is_software;
 use offpath_logs::{
     LogCaution, LogConditions, LogDetail, LogMeasurement, LogOperation, LogTool, MetricSubject,
     TrafficDirections,
@@ -267,7 +268,10 @@ impl ToolRun {
             MetricSubject::Latency => RunKind::Latency,
             _ => return Err(NotARun::OtherMetric { metric: metric.key(*figure) }),
         };
-        if let Some(caution) = DOUBTS.into_iter().find(|caution| cautions.has(*caution)) {
+        // A device in software has no port that what goes to itself might not reach.
+        let is_software = conditions.device.as_deref().is_some_and(is_software);
+        let mut doubts = DOUBTS.into_iter().filter(|one| *one != LogCaution::ToItself || !is_software);
+        if let Some(caution) = doubts.find(|caution| cautions.has(*caution)) {
             return Err(NotARun::Contradictory { why: caution.meaning() });
         }
         ToolRun::with(kind, conditions)

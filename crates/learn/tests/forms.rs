@@ -309,3 +309,22 @@ fn runs_that_were_repeated_count_and_copies_do_not() {
     let found = diagnosed(&and(all, "server.log", run(11).text(true)));
     assert_eq!((found.points.len(), found.repeated.len()), (11, 0));
 }
+
+/// What a card sends to itself may never reach its port, and nothing is learnt from it; a device in software has none.
+#[test]
+fn what_goes_to_itself_is_learnt_from_in_software_alone() {
+    let run = Run { ends: Some([(0x11, 0x1), (0x12, 0x2)]), ..bandwidth(4096, 1.0) };
+    let gid = " GID: 00:00:00:00:00:00:00:00:00:00:255:255:10:00:00:01\n";
+    let to_itself: String = run.text(false).lines().fold(String::new(), |text, line| {
+        let own = if line.contains("address:") { gid } else { "" };
+        text + line + "\n" + own
+    });
+    let of = |device: &str| {
+        let text = to_itself.replace("mlx5_0", device);
+        let (points, aside) = collected(&vec![("a.log".to_string(), text)]);
+        (points.len(), aside.into_iter().map(|one| one.why).collect::<Vec<_>>())
+    };
+    assert_eq!(of("rxe0"), (1, vec![]));
+    let (points, aside) = of("mlx5_0");
+    assert!(points == 0 && aside.len() == 1 && aside[0].contains("one machine"), "{points} {aside:?}");
+}
