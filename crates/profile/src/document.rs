@@ -140,6 +140,10 @@ impl Table {
     pub(crate) fn words_place(&self, key: &str) -> Place<'_> {
         (&self.source, self.words(key).span)
     }
+    /// Where the value of a number stands.
+    pub(crate) fn number_place(&self, key: &str) -> Place<'_> {
+        (&self.source, self.spans.get(key).unwrap_or(&self.span).clone())
+    }
 }
 
 /// What to do about a control character.

@@ -306,7 +306,7 @@ declared! {
     numbers {
         /// Bytes that it holds.
         capacity: Bytes [SIZE],
-        /// The newest bytes of a NIC's writes that lie in it; absent where the NIC writes past it.
+        /// The newest bytes of a NIC's writes that lie in it, at most `capacity`; absent where the NIC writes past it.
         arrivals: Option<Bytes> [SIZE],
         /// Time of a load that it answers.
         latency: Time [DELAY],
@@ -332,10 +332,10 @@ declared! {
         last_level_of: Option<String>,
     }
     numbers {
-        /// Time of a load that no cache answers.
+        /// Time of a load that no cache answers, at least that of each cache on the way.
         latency: Time [DELAY],
         /// Bytes that one miss brings.
-        line: Bytes [SIZE],
+        line: Bytes [LINE],
         /// Lines in sequence that a thread waits for side by side.
         outstanding: u64 [MANY],
         /// Bandwidth of the loads of all threads together; absent where only the memory's own is known to bind.

@@ -113,6 +113,9 @@ pub(crate) const PCIE_SIZE: Range =
 /// The read completion boundaries of PCI Express.
 pub(crate) const COMPLETION: Range =
     Range { least: 64.0, most: 128.0, power_of_two: true, words: "64 B or 128 B" };
+/// Lines of caches are aligned, and hold a word at least.
+pub(crate) const LINE: Range =
+    Range { least: 8.0, most: 4096.0, power_of_two: true, words: "a power of two from 8 B to 4096 B" };
 pub(crate) const HEADER: Range = range(0.0, 1048576.0, "from 0 B to 1 MiB");
 pub(crate) const SIZE: Range = range(1.0, 1125899906842624.0, "from 1 B to 1024 TiB");
 pub(crate) const MANY: Range = range(1.0, 1e6, "from 1 to 1000000");
@@ -298,7 +301,7 @@ impl Kind {
                         several(
                             "through",
                             "[\"dpa_l1\"]",
-                            "The caches that it looks through, the nearest first; none where left out.",
+                            "The caches that it looks through, the nearest and smallest first; none where left out.",
                         ),
                         Word::optional(
                             "last_level_of",
@@ -324,7 +327,7 @@ impl Kind {
                         several(
                             "reaches",
                             "[\"soc\", \"host\"]",
-                            "The memories that it reaches; all of the machine where left out.",
+                            "The memories that it reaches, one at least; all of the machine where left out.",
                         ),
                     ]
                 }
