@@ -4,10 +4,11 @@ use crate::document::{Document, Table, Words};
 use crate::error::{Place, ProfileError, Source, list, suggestion};
 use crate::schema::{Blank, Component, Kind};
 use crate::{
-    Cache, Category, Endpoint, Engine, EngineWork, LEARNT_FIGURES, LargeTransferLimit, LearntErrors, Library,
-    Link, Machine, Memory, Network, Nic, Number, PacketCosts, Pcie, Problem, Processor, Provenance, Reach,
+    Cache, Category, Endpoint, Engine, EngineWork, LEARNT_FIGURES, LargeTransferLimit, LearntErrors, Library, Link,
+    MOST_ENDPOINTS, Machine, Memory, Network, Nic, Number, PacketCosts, Pcie, Problem, Processor, Provenance, Reach,
     Switch, System, VerbCosts, WorkSpeed, work,
 };
+use offpath_quantity::Quantity;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -228,6 +229,8 @@ impl Plan<'_> {
         let nic_table = nics.next().ok_or_else(|| self.no_nic())?;
 
         let carries_verbs = nic_table.kind == Kind::Nic;
+        let processors = self.tables().filter(|table| PROCESSORS.contains(&table.kind));
+        Self::check_slots(nic_table, processors.filter(|table| !hidden(&table.name)).count())?;
         let mut nic = Nic { name: self.full("nic"), carries_verbs, ..Nic::blank() };
         fill(&mut nic, &self.full("nic"), nic_table, numbers);
         let mut machine = Machine {
@@ -607,6 +610,38 @@ impl Plan<'_> {
                 }
                 _ => {}
             }
+        }
+        Ok(())
+    }
+
+    /// No endpoint keeps more slots than it may hold, nor do more endpoints keep some than are told apart.
+    fn check_slots(nic: &Table, endpoints: usize) -> Result<(), ProfileError> {
+        let held = |key: &str| nic.numbers.get(key).map(|number| number.value);
+        let (Some(Quantity::Count(reserved)), Some(Quantity::Count(slots))) =
+            (held("reserved_inflight_slots"), held("inflight_slots"))
+        else {
+            return Ok(());
+        };
+        if reserved > slots {
+            return Err(ProfileError::new(
+                Problem::OutOfRange {
+                    name: "nic.reserved_inflight_slots".into(),
+                    value: reserved.to_string(),
+                    bound: format!("at most nic.inflight_slots, {slots}"),
+                },
+                "each endpoint keeps so many of those that it may hold: keep fewer, or raise `nic.inflight_slots`",
+                Some(nic.number_place("reserved_inflight_slots")),
+            ));
+        }
+        if reserved > 0 && endpoints > MOST_ENDPOINTS {
+            return Err(structure(
+                format!(
+                    "`nic.reserved_inflight_slots` keeps in-flight slots for each of {endpoints} endpoints, and at most \
+                     {MOST_ENDPOINTS} are modelled"
+                ),
+                "write 0, which lets any of them hold all",
+                nic.number_place("reserved_inflight_slots"),
+            ));
         }
         Ok(())
     }

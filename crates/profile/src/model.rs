@@ -214,6 +214,9 @@ declared! {
     }
 }
 
+/// Endpoints of a machine between which in-flight slots may be reserved.
+pub const MOST_ENDPOINTS: usize = 4;
+
 declared! {
     /// The RDMA NIC of a machine. It is a node of the topology named `nic`.
     pub struct Nic {
@@ -235,7 +238,7 @@ declared! {
         /// How many in-flight slots the requests of one endpoint may hold at once while they wait for PCIe.
         inflight_slots: u64 [MANY],
         /// How many of one endpoint's slots no other endpoint takes, so that several endpoints together have `inflight_slots` and this much
-        /// more for each after the first; 0 where all share one pool.
+        /// more for each after the first, in a machine of at most four endpoints; 0 where all share one pool.
         reserved_inflight_slots: u64 [MANY_OR_NONE],
         /// The greatest payload that is posted inside the work request; a longer one of WRITE or SEND is fetched.
         inline_limit: Bytes [HEADER],

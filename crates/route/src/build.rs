@@ -5,11 +5,11 @@ use crate::path::{
 };
 use crate::station::{ENGINE_PARTS, Station, StationId, StationKind, inbound_reads, slot_limits, stations};
 use crate::visit::{
-    AddressSpread, Hop, InflightSlots, MOST_ENDPOINTS, MOST_LIMITS, Mark, PacketCut, Pick, Requests, Route,
-    Train, Visit,
+    AddressSpread, Hop, InflightSlots, MOST_LIMITS, Mark, PacketCut, Pick, Requests, Route, Train, Visit,
 };
 use offpath_profile::{
-    Direction, Endpoint, Engine, EngineWork, Machine, Memory, PacketCosts, Pcie, Reach, System,
+    Direction, Endpoint, Engine, EngineWork, MOST_ENDPOINTS, Machine, Memory, PacketCosts, Pcie, Reach,
+    System,
 };
 use offpath_quantity::{BitRate, Bytes, Time};
 use std::collections::BTreeMap;
