@@ -1087,13 +1087,16 @@ impl<'r> Build<'r> {
         settle: Time,
     ) -> Train {
         let cuts = hops.iter().filter(|hop| hop.mtu < NO_PACKETS && hop.header < hop.mtu);
-        let segment = cuts.map(|hop| hop.mtu).max();
+        // Where no hop cuts packets, bytes leave a hop in such pieces as a link to the memory would carry, so that those which stay
+        // near are no later than those that pass a link on top.
+        let whole = || self.from.endpoint.memory.pcie_mtu.min(self.to.endpoint.memory.pcie_mtu);
+        let segment = cuts.map(|hop| hop.mtu).max().unwrap_or_else(whole);
         Train {
             bytes,
             hops,
             requests,
             release,
-            segment: segment.unwrap_or(Bytes::new(4096)),
+            segment,
             marks_source: true,
             settle,
             marks_target: true,

@@ -127,3 +127,20 @@ fn buffers_are_latency_alone() {
         assert_eq!(demand(&buffered, verb, 2048), demand(&plain, verb, 2048));
     }
 }
+
+/// Bytes that stay at the engine's own memory are there no later than those that go on over links.
+#[test]
+fn what_stays_near_is_no_later_than_what_goes_far() {
+    let card = concat!(env!("CARGO_MANIFEST_DIR"), "/../profile/tests/data/everything.toml");
+    let request = SystemRequest { device: card, ..SystemRequest::default() };
+    let system = Library::builtin().load(&request).expect("the card is in order");
+    let router = Router::new(&system).expect("it has routes");
+    for payload in [64u64, 512, 2048, 4096, 16_384, 65_536, 1 << 20] {
+        let read = |path: &str| route_on(&router, path, Verb::Read, payload).latency(&router);
+        let (near, far) = (read("store-ssd"), read("arm-ssd"));
+        assert!(near <= far, "{payload} B: {near} near, {far} far");
+        let compute = |path: &str| route_on(&router, path, Verb::Transform, payload).latency(&router);
+        let (near, far) = (compute("arm-regex"), compute("arm-store-regex"));
+        assert!(near <= far, "{payload} B transformed: {near} near, {far} far");
+    }
+}
