@@ -2370,8 +2370,11 @@ fn what_nothing_published_is_about_is_named() {
         let page = answer(&["plan", file.to_str().expect("a UTF-8 path")]);
         page.split_whitespace().collect::<Vec<_>>().join(" ")
     };
-    let copies = page("{ copy = \"soc-host-dma\", bytes = \"4 KiB\" }");
-    assert!(copies.contains("nothing is fitted to published rows about `copy`: order only"), "{copies}");
+    let copies = page("{ copy = \"soc-dma\", bytes = \"4 KiB\" }");
+    let about = "nothing is fitted to published rows about `copy` on `soc-dma`: order only";
+    assert!(copies.contains(about), "{copies}");
+    let between = page("{ copy = \"soc-host-dma\", bytes = \"4 KiB\" }");
+    assert!(!between.contains("nothing is fitted to published rows"), "{between}");
     assert!(!copies.contains("atomics: no published row"), "{copies}");
     let atomics = page("{ fetch-and-add = \"client-soc\" }");
     assert!(atomics.contains("atomics: no published row is about one"), "{atomics}");

@@ -597,11 +597,15 @@ impl Router {
         if *payload > bound {
             return Err(RouteError::PayloadTooLarge { payload: *payload, bound, what });
         }
-        // What was published of engines is of copies, and always between a processor's own memories.
+        // What was published of engines is of copies, by whatever verb, and always between two processors' own memories.
         let is_beside = |place: Place<'_>| place.endpoint.processor.name == place.endpoint.memory.name;
         let is_published_place = is_beside(from)
             && is_beside(to)
-            && matches!(carrier, Carrier::Nic | Carrier::Engine(EngineWork::Copy));
+            && match carrier {
+                Carrier::Engine(work) => work == EngineWork::Copy && path.requester != path.responder,
+                Carrier::Nic => true,
+                Carrier::Processor => false,
+            };
         let payload = verb.own_payload().unwrap_or(*payload);
         let mut build = Build {
             router: self,

@@ -144,3 +144,20 @@ fn what_stays_near_is_no_later_than_what_goes_far() {
         assert!(near <= far, "{payload} B transformed: {near} near, {far} far");
     }
 }
+
+/// A copy between two endpoints is what a WRITE between them is, and known as well; within one memory nobody measured any.
+#[test]
+fn a_copy_has_the_evidence_of_a_write() {
+    let card = concat!(env!("CARGO_MANIFEST_DIR"), "/../profile/tests/data/everything.toml");
+    for (device, path, within) in
+        [("bluefield2", "soc-host-dma", "soc-dma"), (card, "arm-host-copy", "arm-copy")]
+    {
+        let request = SystemRequest { device, ..SystemRequest::default() };
+        let system = Library::builtin().load(&request).expect("the card is in order");
+        let router = Router::new(&system).expect("it has routes");
+        let [copy, write] = [Verb::Copy, Verb::Write].map(|verb| route_on(&router, path, verb, 4096));
+        assert!(copy.is_published && write.is_published, "{path}");
+        assert_eq!(copy.latency(&router), write.latency(&router), "{path}");
+        assert!(!route_on(&router, within, Verb::Copy, 4096).is_published, "{within}");
+    }
+}
