@@ -2379,26 +2379,17 @@ fn what_nothing_published_is_about_is_named() {
     let atomics = page("{ fetch-and-add = \"client-soc\" }");
     assert!(atomics.contains("atomics: no published row is about one"), "{atomics}");
     assert!(!atomics.contains("fitted to published rows about `"), "{atomics}");
-    let sweep = |verb: &str, path: &str| {
-        answer(&[
-            "sweep",
-            "bluefield2",
-            "--path",
-            path,
-            "--verb",
-            verb,
-            "--clients",
-            "1",
-            "--operations",
-            "1000",
-        ])
+    let sweep = |device: &str, verb: &str, path: &str| {
+        answer(&["sweep", device, "--path", path, "--verb", verb, "--clients", "1", "--operations", "1000"])
     };
-    let copies = sweep("copy", "soc-host-dma");
+    let copies = sweep("bluefield2", "copy", "soc-host-dma");
     assert!(
-        copies.contains("Nothing is fitted to published rows about `copy`") && !copies.contains("atomics"),
+        !copies.contains("Nothing is fitted to published rows") && !copies.contains("atomics"),
         "{copies}"
     );
-    assert!(sweep("fetch-and-add", "client-soc").contains("Nothing is published of atomics"));
+    let loads = sweep("bluefield3", "load", "dpa-dpa:soc");
+    assert!(loads.contains("Nothing is fitted to published rows about `load`"), "{loads}");
+    assert!(sweep("bluefield2", "fetch-and-add", "client-soc").contains("Nothing is published of atomics"));
 }
 
 /// Of a card of which no verb was measured nothing is better known than an order, and what is said to be is in its page.
