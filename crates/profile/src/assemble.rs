@@ -4,9 +4,9 @@ use crate::document::{Document, Table, Words};
 use crate::error::{Place, ProfileError, Source, list, suggestion};
 use crate::schema::{Blank, Component, Kind};
 use crate::{
-    Cache, Category, Endpoint, Engine, EngineWork, LEARNT_FIGURES, LargeTransferLimit, LearntErrors, Library, Link,
-    MOST_ENDPOINTS, Machine, Memory, Network, Nic, Number, PacketCosts, Pcie, Problem, Processor, Provenance, Reach,
-    Switch, System, VerbCosts, WorkSpeed, work,
+    Cache, Category, Endpoint, Engine, EngineWork, LEARNT_FIGURES, LargeTransferLimit, LearntErrors, Library,
+    Link, MOST_ENDPOINTS, Machine, Memory, Network, Nic, Number, PacketCosts, Pcie, Problem, Processor,
+    Provenance, Reach, Switch, System, VerbCosts, WorkSpeed, work,
 };
 use offpath_quantity::Quantity;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
