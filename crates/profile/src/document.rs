@@ -421,15 +421,15 @@ impl Document {
             self.headers.iter().filter_map(|header| header.word("name")).map(str::to_string).collect();
         for table in &mut self.tables {
             for (key, number) in &mut table.numbers {
-                // A fact of a data sheet that names a row is about the card of that row; one of a standard is not.
-                let known = matches!(number.provenance, Provenance::Measured | Provenance::Fitted)
-                    || number.provenance == Provenance::Datasheet && !number.rows.is_empty();
+                let Some(entry) = table.kind.keys().find(|entry| entry.name == *key) else { continue };
                 let is_edited = is_own_file && shipped.is_edited(&own, &table.name, key, number);
-                if !known || !(shipped.of_others(&own, key, number) || is_edited) {
-                    continue;
-                }
-                if let Some(entry) = table.kind.keys().find(|entry| entry.name == *key) {
-                    carry(number, entry);
+                let is_of_others = match number.provenance {
+                    Provenance::Measured | Provenance::Fitted => shipped.of_others(&own, key, number),
+                    Provenance::Datasheet => !entry.of_standard && shipped.of_others(&own, key, number),
+                    _ => continue,
+                };
+                if is_edited || is_of_others {
+                    carry(number, table.kind, entry, shipped);
                 }
             }
         }
@@ -494,8 +494,9 @@ impl Document {
     }
 }
 
-/// Makes what is known of one device a guess about another, its interval wider by half at each end.
-pub(crate) fn carry(number: &mut Number, entry: &Key) {
+/// Makes what is known of one device a guess about another, its interval wider by half at each end. A zero has no half: it
+/// may be as much as any shipped profile holds possible of that number.
+pub(crate) fn carry(number: &mut Number, kind: Kind, entry: &Key, shipped: &Shipped) {
     const WIDER: f64 = 1.5;
     number.provenance = Provenance::CarriedOver;
     if entry.flag {
@@ -510,6 +511,10 @@ pub(crate) fn carry(number: &mut Number, entry: &Key) {
         Quantity::from_base(whole(base).clamp(entry.range.least, entry.range.most), entry.dimension)
     };
     (number.low, number.high) = (end(number.low, 1.0 / WIDER), end(number.high, WIDER));
+    if number.high.is_some_and(|high| high.base() == 0.0) {
+        let most = shipped.greatest.get(&(kind, entry.name)).copied().unwrap_or(0.0);
+        number.high = Quantity::from_base(most, entry.dimension);
+    }
 }
 
 /// Which profile each evidence row and each source is about, by the profiles that ship.
@@ -519,6 +524,8 @@ pub(crate) struct Shipped {
     /// Each number with its ends, by the profile's name and the number's.
     values: BTreeMap<(String, String), [Option<Quantity>; 3]>,
     sources: BTreeMap<(String, String), BTreeSet<String>>,
+    /// The most that any of them holds possible of a number, in base units.
+    greatest: BTreeMap<(Kind, &'static str), f64>,
 }
 
 impl Shipped {
@@ -529,6 +536,10 @@ impl Shipped {
             for (key, number) in &table.numbers {
                 for row in &number.rows {
                     self.rows.entry(row.clone()).or_default().extend(names());
+                }
+                if let Some(entry) = table.kind.keys().find(|entry| entry.name == *key) {
+                    let most = self.greatest.entry((table.kind, entry.name)).or_default();
+                    *most = most.max(number.high.unwrap_or(number.value).base());
                 }
                 let full = format!("{}.{key}", table.name);
                 self.values.extend(names().map(|name| ((name, full.clone()), said(number))));

@@ -400,7 +400,7 @@ impl Library {
 }
 
 /// What the profiles inside the program are about; read once.
-fn shipped() -> &'static Shipped {
+pub(crate) fn shipped() -> &'static Shipped {
     static SHIPPED: OnceLock<Shipped> = OnceLock::new();
     SHIPPED.get_or_init(|| {
         let mut shipped = Shipped::default();

@@ -533,13 +533,13 @@ declared! {
         /// Bandwidth in each direction, encoding included.
         rate: BitRate [RATE],
         /// Share of the bandwidth that the line encoding leaves.
-        encoding: f64 [SHARE],
+        encoding: f64 [SHARE] of_standard,
         /// Bytes beside the payload in a memory-write TLP.
-        write_header: Bytes [HEADER],
+        write_header: Bytes [HEADER] of_standard,
         /// Bytes of a memory-read TLP, which carries no payload.
-        read_request: Bytes [HEADER],
+        read_request: Bytes [HEADER] of_standard,
         /// Bytes beside the payload in a completion TLP.
-        completion_header: Bytes [HEADER],
+        completion_header: Bytes [HEADER] of_standard,
         /// Most bytes that one memory-read TLP asks for.
         read_request_limit: Bytes [PCIE_SIZE],
         /// Read requests that may be in flight over it at once, which with `read_request_limit` bounds what is read through

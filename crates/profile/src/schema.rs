@@ -69,6 +69,8 @@ pub(crate) struct Key {
     pub flag: bool,
     pub required: bool,
     pub range: &'static Range,
+    /// Whether a standard fixes it, for whatever card: one card's holds of every other.
+    pub of_standard: bool,
     /// What the number is, and under what load it holds; one line an element.
     pub lines: &'static [&'static str],
 }
@@ -511,8 +513,8 @@ pub(crate) trait Declared {
 }
 
 /// Declares a component of the model, each of its numbers once: the comment is its documentation everywhere, the field's
-/// name its key in files unless `as` gives another, the type its dimension and whether it may be left out, and the brackets
-/// its range. Keys that it lacks are those of the component behind `with`.
+/// name its key in files unless `as` gives another, the type its dimension and whether it may be left out, the brackets its
+/// range, and `of_standard` that a standard fixes it. Keys that it lacks are those of the component behind `with`.
 macro_rules! declared {
     (
         $(#[doc = $what:literal])+
@@ -520,7 +522,7 @@ macro_rules! declared {
             $($(#[doc = $word_doc:literal])+ $word:ident: $word_type:ty,)*
         }
         numbers {
-            $($(#[doc = $doc:literal])+ $field:ident $(as $key:literal)?: $field_type:ty [$range:ident],)+
+            $($(#[doc = $doc:literal])+ $field:ident $(as $key:literal)?: $field_type:ty [$range:ident] $($standard:ident)?,)+
         }
     ) => {
         $(#[doc = $what])+
@@ -538,6 +540,7 @@ macro_rules! declared {
                 flag: <$field_type as $crate::schema::Field>::FLAG,
                 required: <$field_type as $crate::schema::Field>::REQUIRED,
                 range: &$crate::schema::$range,
+                of_standard: $crate::schema::is_of_standard!($($standard)?),
                 lines: &[$($doc),+],
             }),+];
         }
@@ -562,6 +565,17 @@ macro_rules! declared {
     };
 }
 pub(crate) use declared;
+
+/// Whether a number is marked as a standard's.
+macro_rules! is_of_standard {
+    () => {
+        false
+    };
+    (of_standard) => {
+        true
+    };
+}
+pub(crate) use is_of_standard;
 
 /// The name of a number in files.
 macro_rules! key_name {
