@@ -784,6 +784,47 @@ fn files_that_the_rows_prove_wrong_are_no_evidence() {
     assert!(own.contradictions.is_empty() && has_evidence(&own), "{:?}", own.contradictions);
 }
 
+/// The card's link and its port, as a machine's files state them.
+fn machine_of(link: &str, port: &str) -> offpath_learn::describe::Description {
+    let text = format!(
+        "00:01.0 PCI bridge: A Bridge\n\tBus: primary=00, secondary=3b, subordinate=3b, sec-latency=0\n\t\tLnkCap:\tPort #1, Speed \
+         16GT/s, Width x16\n\t\tLnkSta:\tSpeed {link}\n3b:00.0 Ethernet controller: B Card\n\t\tLnkCap:\tPort #0, Speed 16GT/s, Width \
+         x16\n\t\tLnkSta:\tSpeed {link}\nhca_id:\tmlx5_0\n\tphys_port_cnt:\t\t1\n\t\tport:\t1\n\t\t\tstate:\t\t\tPORT_ACTIVE \
+         (4)\n\t\t\tactive_width:\t\t4X (2)\n\t\t\tactive_speed:\t\t{port}\n"
+    );
+    let mut facts = offpath_logs::machine::MachineFacts::default();
+    facts.read("machine.txt", &text);
+    describe(&facts, None).expect("one card")
+}
+
+/// A link that is slower than it can be and that the profile has as it is explains no rows that are slower than it: the port does, which
+/// the files state at the rate that the rows have.
+#[test]
+fn what_files_state_speaks_by_its_value() {
+    let settings = ["pcie0.rate=128Gbit/s", "pcie0.encoding=0.984615", "nic.port_rate=100Gbit/s"];
+    let known = system("connectx7", &settings);
+    let slow = ["pcie0.rate=128Gbit/s", "pcie0.encoding=0.984615", "nic.port_rate=50Gbit/s"];
+    let bench = ToolBench::new(&hidden_system("connectx7", &slow), "client-host").expect("a path");
+    let texts: Vec<(String, String)> = ["ib_write_bw", "ib_read_bw"]
+        .iter()
+        .map(|program| (format!("{program}.log"), printed(&bench, program, &as_usual(), &mut Noise(5))))
+        .collect();
+    let of = |machine| diagnose(&known, figures(&texts), Some(&machine), exactly).expect("it is compared");
+    let found = of(machine_of("8GT/s, Width x16", "12.5 Gbps (16)"));
+    assert_eq!(found.contradictions, [""; 0]);
+    let first = &found.groups[0].findings[0];
+    assert_eq!(first.cause, Cause::PortRate, "{:?}", names(&found));
+    assert!(first.evidence.iter().any(|said| said.contains("port_rate 50 Gbit/s")), "{:?}", first.evidence);
+    assert!(first.degree.contains("50 of 100 Gbit/s"), "{}", first.degree);
+    let links =
+        found.groups.iter().flat_map(|group| &group.findings).find(|one| one.cause == Cause::PcieLink);
+    assert!(links.is_none_or(|link| link.evidence.is_empty()), "{links:?}");
+    // Files of a machine whose port carries less than a row has are of another one.
+    let other = of(machine_of("8GT/s, Width x16", "2.5 Gbps (1)"));
+    assert!(other.contradictions[0].contains("the ports carry 8 Gbit/s"), "{:?}", other.contradictions);
+    assert!(other.are_files_refuted && other.faults.is_empty(), "{:?}", other.faults);
+}
+
 /// A small gap that nothing explains is none, and no page speaks of a cause that it does not show.
 #[test]
 fn a_small_gap_without_a_cause_is_normal() {
@@ -1401,4 +1442,46 @@ fn iterations_say_how_many_queue_pairs_there_were() {
     assert_eq!((found.verdict, found.off.len()), (DiagnosisVerdict::Normal, 0), "{:?}", found.assumed);
     assert!(found.points.iter().all(|point| point.run.contains("8 queue pairs")), "{}", found.points[0].run);
     assert!(found.assumed.iter().any(|said| said.contains("8 times the 1000")), "{:?}", found.assumed);
+}
+
+/// Rows at half say as much of how many queue pairs there were as healthy ones, and of a WRITE's iterations a power of two is likelier than
+/// five times as many of another program.
+#[test]
+fn iterations_say_as_much_of_low_rows() {
+    let bench = ToolBench::new(&hidden_system("connectx7", &[]), "client-host").expect("a path");
+    fn of<const PAIRS: u64, const EACH: u64>(run: &mut ToolRun) {
+        run.queue_pairs = PAIRS;
+        run.length = Some(RunLength::Iterations(PAIRS * EACH));
+    }
+    type Change = fn(&mut ToolRun);
+    let cases: [(&str, u64, Change); 5] = [
+        ("ib_read_bw", 16, of::<16, 1000>),
+        ("ib_read_bw", 2, of::<2, 1000>),
+        ("ib_write_bw", 4, of::<4, 5000>),
+        ("ib_write_bw", 8, of::<8, 5000>),
+        ("ib_write_bw", 16, of::<16, 5000>),
+    ];
+    for (program, pairs, change) in cases {
+        for counted in [1.0, 0.5] {
+            let asked = Asked { runs: vec![change], has_head: false, counted, ..as_usual() };
+            let text = printed(&bench, program, &asked, &mut Noise(5));
+            let figures = figures(&[("a.log".to_string(), text)]);
+            let found = diagnose(&system("connectx7", &[]), figures, None, exactly).expect("it is compared");
+            let run = &found.points[0].run;
+            let verb = if program == "ib_read_bw" { "read" } else { "write" };
+            assert!(
+                run.contains(&format!("{pairs} queue pairs")) && run.contains(verb),
+                "{program}, {pairs}, {counted}: {run}: {:?}",
+                found.assumed
+            );
+            if counted < 1.0 {
+                assert_eq!(
+                    rank(&found, Cause::HalfCounted),
+                    Some(1),
+                    "{program}, {pairs}: {:?}",
+                    names(&found)
+                );
+            }
+        }
+    }
 }

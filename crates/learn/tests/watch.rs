@@ -93,10 +93,39 @@ fn watched(at: usize, rate: Option<f64>, counters: &[(&str, u64, u64)]) -> Watch
     assert!(refused.is_empty(), "{refused:?}");
     let planned = planned();
     let watch = Watch { planned: &planned, at: &planned.endpoints[at], rate, devices: &[] };
-    let found: Vec<WatchedInterval> =
-        readings.intervals().map(|(from, to, counted)| watch.interval(from, to, &counted)).collect();
+    let found: Vec<WatchedInterval> = readings
+        .intervals()
+        .into_iter()
+        .map(|(from, to, counted)| watch.interval(from, to, &counted))
+        .collect();
     assert_eq!((found.len(), found[0].from_ns, found[0].to_ns), (1, 100_500_000_000, 101_500_000_000));
     found.into_iter().next().expect("there is one")
+}
+
+/// Two tools that read one after the other have their readings between each other's: each is compared with its own last one.
+#[test]
+fn readings_of_several_files_are_compared_each_with_its_own() {
+    let at = |time: &str, file: &str, value: u64| format!("time {time}\n/sys/class/{file}:{value}\n");
+    let (reads, errors) = (hardware("rx_read_requests"), port("port_rcv_errors"));
+    let log = at("100.5", &reads, 5)
+        + &at("100.6", &errors, 0)
+        + &at("110.5", &reads, 1005)
+        + &at("110.6", &errors, 70);
+    let (readings, refused) = read(&log);
+    assert!(refused.is_empty(), "{refused:?}");
+    let all = readings.intervals();
+    let spans: Vec<(u64, u64)> =
+        all.iter().map(|(from, to, _)| (from / 100_000_000, to / 100_000_000)).collect();
+    assert_eq!(spans, [(1005, 1105), (1006, 1106)]);
+    let grew: Vec<u64> = all
+        .iter()
+        .flat_map(|(.., counted)| counted.values())
+        .map(|counted| match counted {
+            Counted::Grew { by, .. } => *by,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(grew, [1000, 70]);
 }
 
 const PORT: &str = "infiniband/nic_0/ports/1/counters";
@@ -192,7 +221,7 @@ fn a_load_is_met_to_a_tenth() {
         let packets = format!("/sys/class/{}", port("port_xmit_packets"));
         let (readings, _) = read(&format!("time 1\n{packets}:0\ntime 2\n{packets}:{count}\n"));
         let watch = Watch { planned: &planned, at: &planned.endpoints[0], rate: None, devices: &[] };
-        let (from, to, counted) = readings.intervals().next().expect("there are two");
+        let (from, to, counted) = readings.intervals().into_iter().next().expect("there are two");
         assert_eq!(watch.interval(from, to, &counted).differences().len(), differences, "{count}");
     }
 }
@@ -229,7 +258,7 @@ fn a_counter_that_the_next_reading_lacks_is_said() {
     let of = |second: &str| {
         let (readings, _) = read(&format!("time 1\n{reads}:5\n{order}:7\n{packets}:5\ntime 2\n{second}"));
         let watch = Watch { planned: &planned, at: &planned.endpoints[0], rate: None, devices: &[] };
-        let (from, to, counted) = readings.intervals().next().expect("there are two");
+        let (from, to, counted) = readings.intervals().into_iter().next().expect("there are two");
         let found = watch.interval(from, to, &counted).without_rate;
         found.into_iter().map(|one| one.counted).collect::<Vec<_>>()
     };
@@ -242,7 +271,7 @@ fn a_counter_that_the_next_reading_lacks_is_said() {
     // A device that is gone is lost with all of its counters, where another goes on.
     let other = packets.replace("nic_0", "nic_9");
     let (readings, _) = read(&format!("time 1\n{order}:7\n{other}:5\ntime 2\n{other}:9\n"));
-    let (.., counted) = readings.intervals().next().expect("there are two");
+    let (.., counted) = readings.intervals().into_iter().next().expect("there are two");
     let lost = counted.iter().filter(|(_, one)| matches!(one, Counted::Vanished { from: 7 }));
     assert_eq!(lost.count(), 1, "{counted:?}");
 }
@@ -304,7 +333,7 @@ fn a_counter_that_may_have_wrapped_past_where_it_stood_gives_no_rate() {
             format!("time 1\n{reads}:5\n{into}:5\ntime {}\n{reads}:{to}\n{into}:{packets}\n", 1 + seconds);
         let (readings, _) = read(&text);
         let watch = Watch { planned: &planned, at: &planned.endpoints[0], rate: None, devices: &[] };
-        let (from, to, counted) = readings.intervals().next().expect("there are two");
+        let (from, to, counted) = readings.intervals().into_iter().next().expect("there are two");
         watch.interval(from, to, &counted).without_rate
     };
     let may = |by| Counted::MayHaveWrapped { by };
@@ -357,7 +386,7 @@ fn what_has_no_device_is_of_no_chosen_one() {
                time 2\n/sys/class/infiniband/nic_0/ports/1/counters/port_xmit_packets:9\nNIC statistics:\n     rx_packets_phy: 9\n";
     let (readings, _) = read(log);
     assert_eq!(readings.devices().into_iter().collect::<Vec<_>>(), ["nic_0"]);
-    let (from, to, counted) = readings.intervals().next().expect("there are two");
+    let (from, to, counted) = readings.intervals().into_iter().next().expect("there are two");
     for (devices, known, untold) in [(vec![], 2, 0), (vec!["nic_0".to_string()], 1, 1)] {
         let watch = Watch { planned: &planned, at: &planned.endpoints[0], rate: None, devices: &devices };
         let found = watch.interval(from, to, &counted);
@@ -392,7 +421,7 @@ fn a_machine_of_many_sees_its_part() {
     planned.endpoints[0].inside = 1.0;
     let (readings, _) = read(&format!("time 1\n/sys/class/{packets}:1\ntime 2\n/sys/class/{packets}:9\n"));
     let watch = Watch { planned: &planned, at: &planned.endpoints[0], rate: None, devices: &[] };
-    let (from, to, counted) = readings.intervals().next().expect("there are two");
+    let (from, to, counted) = readings.intervals().into_iter().next().expect("there are two");
     assert!(!watch.interval(from, to, &counted).is_compared());
 }
 

@@ -394,7 +394,7 @@ pub fn diagnose(request: &DiagnoseRequest) -> Result<DiagnoseAnswer, Failure> {
         .filter(|point| point.is_above())
         .map(|point| format!("{}:{} at {:.0}%", point.file, point.line, point.share_as_stated * 100.0))
         .collect();
-    let faults = found.faults.clone();
+    let (faults, are_files_refuted) = (found.faults.clone(), found.are_files_refuted);
     let mut answer = DiagnoseAnswer::of(&system, path, found, request.least_share);
     answer.assumed.extend(unread.into_iter().chain(open));
     for (file, count) in read {
@@ -412,7 +412,7 @@ pub fn diagnose(request: &DiagnoseRequest) -> Result<DiagnoseAnswer, Failure> {
             system.testbed
         ));
     }
-    let oddities = machine.iter().flat_map(|machine| &machine.oddities);
+    let oddities = machine.iter().filter(|_| !are_files_refuted).flat_map(|machine| &machine.oddities);
     answer.oddities = oddities.map(|one| format!("{} ({})", one.what, one.at)).collect();
     if !failed.is_empty() && ["normal", "held-back-as-stated"].contains(&answer.verdict) {
         answer.verdict = "incomplete";

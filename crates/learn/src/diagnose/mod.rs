@@ -195,6 +195,8 @@ pub struct Diagnosis {
     pub assumed: Vec<String>,
     /// What the files of the machine say and the rows prove wrong.
     pub contradictions: Vec<String>,
+    /// Whether some of these prove that the files are not of this machine, so that nothing in them is evidence.
+    pub are_files_refuted: bool,
     /// What the files of the machine say that none has that is to be accepted.
     pub faults: Vec<String>,
     /// Figures that are not compared, by the reason.
@@ -348,16 +350,19 @@ pub fn diagnose(
         contradictions: machine
             .map(|machine| contradictions(&rows, system, path, machine))
             .unwrap_or_default(),
-        faults: machine.map(|machine| faults(&rows, machine)).unwrap_or_default(),
+        are_files_refuted: false,
+        faults: Vec::new(),
         skipped,
         left_aside: aside.into_rows(),
         repeated: repeated.into_rows(),
     };
+    // Files that the rows prove wrong are of another machine or another day: nothing in them is evidence.
+    diagnosis.are_files_refuted = !diagnosis.contradictions.is_empty();
+    let machine = machine.filter(|_| !diagnosis.are_files_refuted);
+    diagnosis.faults = machine.map(|machine| faults(&rows, machine)).unwrap_or_default();
     if kept.is_empty() {
         return Ok(diagnosis);
     }
-    // Files that the rows prove wrong are of another machine or another day: nothing in them is evidence.
-    let machine = machine.filter(|_| diagnosis.contradictions.is_empty());
     let of_reference: Vec<(&Row, f64)> = kept.iter().map(|(row, gap, _)| (*row, *gap)).collect();
     let of_stated: Vec<(&Row, f64)> = kept.iter().map(|(row, _, gap)| (*row, *gap)).collect();
     let leeways: Vec<Leeway> = diagnosis.points.iter().map(|point| point.leeway_as_stated).collect();
