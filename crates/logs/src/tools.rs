@@ -13,6 +13,7 @@ mod spdk;
 mod stress_ng;
 mod sysbench;
 
+pub use counters::sysfs_counter;
 pub(crate) use measure::MeasuredSuite;
 
 use crate::decimal::Printed;
