@@ -15,6 +15,7 @@ mod sysbench;
 
 pub use counters::sysfs_counter;
 pub(crate) use measure::MeasuredSuite;
+pub(crate) use perftest::{fails as perftest_fails, has_row as has_perftest_row};
 
 use crate::decimal::Printed;
 use crate::document::Node;
