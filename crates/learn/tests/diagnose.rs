@@ -677,6 +677,92 @@ fn files_of_measure_are_compared() {
     assert!(elsewhere.skipped.keys().all(|why| why.contains("--path client-soc")), "{:?}", elsewhere.skipped);
 }
 
+/// Points of `offpath measure` tell of waits as rows of perftest do: the mean over all windows counts beside their median, and
+/// latencies beyond the median that is compared.
+#[test]
+fn waits_show_in_files_of_measure_as_in_logs() {
+    let known = system("connectx7", &[]);
+    let bench = ToolBench::new(&known, "client-host").expect("a path");
+    let point = |kind: &str, size: u64, directions: TrafficDirections, more: &str| {
+        let (depth, verb) = if kind == "latency" { (1, "read") } else { (128, "write") };
+        format!(
+            "{{\"point\":\"{kind} {size}\",\"path\":\"client-host\",\"verb\":\"{verb}\",\"kind\":\"{kind}\",\"payload_bytes\":{size},\
+             \"queue_pairs\":1,\"tx_depth\":{depth},\"post_list\":1,\"cq_moderation\":{},\"inline_bytes\":0,\
+             \"posting_threads\":1,\"directions\":\"{}\",\"beside\":null,\"mtu_bytes\":4096,\"device\":\"a\",\
+             \"windows_measured\":3,\"measured_ns\":900000,{more}}}\n",
+            depth.min(100),
+            directions.name()
+        )
+    };
+    let of = |points: String| {
+        let text = format!("{{\"offpath_measure\":2}}\n{points}");
+        diagnose(&known, figures(&[("a.jsonl".to_string(), text)]), None, exactly).expect("it is compared")
+    };
+    // A window that took so many times as long as both others.
+    let rates = |times: f64, directions: TrafficDirections| {
+        let points = [64u64, 512, 4096].map(|size| {
+            let mut run = ToolProgram::named("ib_write_bw").expect("it is one").run(Bytes::new(size));
+            run.length = Some(RunLength::Duration(Time::from_us(900)));
+            run.directions = directions;
+            let rate = bench.expect(&run).expect("it is modelled").rate_per_s;
+            let window = |times: f64| {
+                format!("{{\"requests\":4000,\"time_ns\":{:.1},\"latency_ns_median\":null}}", 4e12 / rate * times)
+            };
+            let (even, slow) = (window(1.0), window(times));
+            let more = format!(
+                "\"windows\":[{even},{slow},{even}],\"operations_per_s_median\":{rate:.1},\"operations_per_s_min\":{:.1},\
+                 \"operations_per_s_max\":{rate:.1}",
+                rate / times
+            );
+            point("bandwidth", size, directions, &more)
+        });
+        of(points.concat())
+    };
+    let named = |found: &Diagnosis| found.shapes.iter().map(|shape| shape.name).collect::<Vec<_>>();
+    let stopped = rates(20.0, TrafficDirections::One);
+    assert_eq!(stopped.verdict, DiagnosisVerdict::Normal, "the median is as it should be");
+    assert!(named(&stopped).contains(&"burst"), "{:?}", stopped.shapes);
+    for point in &stopped.points {
+        let share = point.mean_share.expect("the mean is below the median") / point.share;
+        assert!((share - 3.0 / 22.0).abs() < 1e-6 && point.least_share() < 0.9, "{point:?}");
+    }
+    let even = rates(1.0, TrafficDirections::One);
+    assert!(!named(&even).contains(&"burst") && even.points.iter().all(|point| point.least_share() >= 0.99));
+    // Both directions have windows of their own, of which the mean is bounded.
+    let both = rates(20.0, TrafficDirections::Both);
+    for point in &both.points {
+        let share = point.mean_share.expect("the mean is below the median") / point.share;
+        assert!((share - 2.05 / 3.0).abs() < 1e-4, "{point:?}");
+    }
+    // Without a mean the percentile bounds it.
+    let latencies = |p99: f64, longest: f64| {
+        let run = ToolProgram::named("ib_read_lat").expect("it is one").run(Bytes::new(64));
+        let ns = bench.expect(&run).expect("it is modelled").latency.as_ns();
+        let more = format!(
+            "\"windows\":[],\"latency_ns_median\":{ns:.1},\"latency_ns_min\":{ns:.1},\"latency_ns_p99\":{:.1},\
+             \"latency_ns_max\":{longest:.1}",
+            ns * p99
+        );
+        of(point("latency", 64, TrafficDirections::One, &more))
+    };
+    let waited = latencies(100.0, 2.6e9);
+    let shape = waited.shapes.iter().find(|shape| shape.name == "timer-wait").expect("it is told");
+    assert!(
+        shape.what.contains("at least 1.99 times") && shape.what.contains("2600.000 ms"),
+        "{}",
+        shape.what
+    );
+    assert!(
+        (waited.points[0].mean_share.expect("it waited") - 1.0 / 1.99).abs() < 0.01,
+        "{:?}",
+        waited.points
+    );
+    assert_eq!(named(&latencies(1.1, 2.6e9)), ["timer-wait"], "one operation of a second");
+    assert_eq!(named(&latencies(100.0, 3e6)), ["tail"]);
+    let usual = latencies(3.0, 9e4);
+    assert!(usual.shapes.is_empty() && usual.points[0].mean_share.is_none(), "{:?}", usual.shapes);
+}
+
 /// A run that waits once for a timer takes a fixed time longer: that is asked for, whatever an operation seems to take.
 /// What perftest prints of a run by time: the mean, with the operations that one request at a time makes of it.
 #[test]

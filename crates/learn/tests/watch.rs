@@ -1,8 +1,8 @@
 //! Counters beside a plan: rates are differences, and what is no rate is said.
 
 use offpath_learn::watch::{
-    COUNTERS, Counted, CounterReadings, NoReading, PlannedEndpoint, PlannedLink, PlannedTraffic, RateBasis,
-    Watch, WatchedInterval,
+    COUNTERS, Counted, CounterPlace, CounterReadings, NoReading, PlannedEndpoint, PlannedLink,
+    PlannedTraffic, RateBasis, Watch, WatchedInterval,
 };
 use offpath_logs::{LogItem, LogReader};
 use offpath_route::WireWay;
@@ -296,6 +296,154 @@ fn a_counter_of_errors_is_none_of_a_healthy_run() {
     assert_eq!(still.without_rate, []);
 }
 
+/// What node_exporter exports of a counter: its two values, one second apart, beside packets as planned.
+fn exported(name: &str, before: u64, after: u64) -> WatchedInterval {
+    let packets = format!("/sys/class/{}", port("port_xmit_packets"));
+    let family = format!("# TYPE {name} counter\n{name}{{device=\"nic_0\",port=\"1\"}}");
+    let (readings, refused) = read(&format!(
+        "time 1\n{packets}:0\n{family} {before}\ntime 2\n{packets}:2000000\n{family} {after}\n"
+    ));
+    assert!(refused.is_empty(), "{refused:?}");
+    let planned = planned();
+    let watch = Watch { planned: &planned, at: &planned.endpoints[0], rate: None, devices: &[] };
+    let (from, to, counted) = readings.intervals().next().expect("there are two");
+    watch.interval(from, to, &counted)
+}
+
+/// Prometheus text says of a counter what the file says that node_exporter reads it from.
+#[test]
+fn what_is_exported_says_what_its_file_says() {
+    let packets = port("port_xmit_packets");
+    for row in COUNTERS {
+        let Some(own) = row.exported else { continue };
+        let file = if row.places.contains(&CounterPlace::PortCounters) {
+            port(row.name)
+        } else {
+            hardware(row.name)
+        };
+        let name = format!("node_infiniband_{own}_total");
+        // What was counted in words is exported in bytes.
+        let unit = row.worth;
+        let text = exported(&name, 7 * unit, 107 * unit);
+        let told = text.counters.iter().find(|one| one.name == name).expect("it is known");
+        assert_eq!(told.per_s, 100.0 * unit as f64, "{name}");
+        if row.name == "port_xmit_packets" {
+            continue;
+        }
+        let sysfs = watched(0, None, &[(&packets, 0, 2_000_000), (&file, 7, 107)]);
+        let of = |found: &WatchedInterval| {
+            let troubles: Vec<bool> = found.troubles().map(|(_, trouble)| trouble.loses()).collect();
+            (found.basis, found.without_rate.len(), troubles)
+        };
+        assert_eq!(of(&text), of(&sysfs), "{name}");
+        // Where the port's own counter stops, what is exported of it stops.
+        let most = ((1 << row.bits) - 1) * unit;
+        let is_port = row.places.contains(&CounterPlace::PortCounters);
+        let stuck = exported(&name, most, most)
+            .without_rate
+            .iter()
+            .any(|one| one.counted == Counted::Stuck { bits: row.bits });
+        assert_eq!(stuck, is_port, "{name}");
+    }
+}
+
+/// Each counter of errors that the collector `infiniband` of node_exporter has (a7dcc3a) is known or named, and no acceptance
+/// test is passed by what moved.
+#[test]
+fn no_error_that_is_exported_is_passed_over() {
+    const COLLECTED: &str = "\
+         excessive_buffer_overrun_errors_total link_downed_total link_error_recovery_total \
+         local_link_integrity_errors_total port_constraint_errors_received_total \
+         port_constraint_errors_transmitted_total port_discards_received_total \
+         port_discards_transmitted_total port_errors_received_total port_receive_remote_physical_errors_total \
+         port_receive_switch_relay_errors_total symbol_error_total vl15_dropped_total \
+         duplicate_requests_packets_total implied_nak_seq_errors_total local_ack_timeout_errors_total \
+         out_of_buffer_drops_total out_of_sequence_packets_received_total packet_sequence_errors_total \
+         req_cqes_errors_total  req_remote_access_errors_total \
+         req_remote_invalid_request_errors_total resp_cqes_errors_total  \
+         resp_local_length_errors_total resp_remote_access_errors_total rnr_nak_retry_packets_received_total \
+         roce_adp_retransmits_total roce_adp_retransmits_timeout_total rx_icrc_encapsulated_errors_total";
+    for own in COLLECTED.split_ascii_whitespace() {
+        let name = format!("node_infiniband_{own}");
+        let found = exported(&name, 7, 107);
+        let is_lost = found.troubles().any(|(_, trouble)| trouble.loses())
+            || found.without_rate.iter().any(|one| one.loses());
+        assert!(is_lost, "{name}");
+    }
+    let unknown = exported("node_infiniband_new_kind_errors_total", 7, 107);
+    assert_eq!(unknown.without_rate[0].counted, Counted::Unknown { by: 100 });
+    assert!(unknown.without_rate[0].loses());
+    // The kernel drops packets of its own.
+    let kernel = exported("node_network_receive_drop_total", 7, 107);
+    assert!(!kernel.without_rate[0].loses());
+}
+
+/// Drops of a priority, on which lossless traffic is, and those of a port that pauses without an end are the port's; what
+/// else ethtool calls errors is named.
+#[test]
+fn drops_of_a_priority_are_the_ports() {
+    let of = |name: &str| {
+        let packets = format!("/sys/class/{}", port("port_xmit_packets"));
+        let (readings, _) = read(&format!(
+            "time 1\n{packets}:0\nNIC statistics:\n     {name}: 7\ntime 2\n{packets}:2000000\nNIC statistics:\n     {name}: 57\n"
+        ));
+        let planned = planned();
+        let watch = Watch { planned: &planned, at: &planned.endpoints[0], rate: None, devices: &[] };
+        let (from, to, counted) = readings.intervals().next().expect("there are two");
+        let found = watch.interval(from, to, &counted);
+        let named = found.troubles().count() + found.without_rate.len();
+        let loses = found.troubles().any(|(_, trouble)| trouble.loses())
+            || found.without_rate.iter().any(|one| one.loses());
+        (named, loses)
+    };
+    for name in [
+        "rx_prio3_discards",
+        "rx_prio3_buf_discard",
+        "rx_prio0_cong_discard",
+        "tx_pause_storm_error_events",
+        "tx_prio1_new_drops",
+    ] {
+        assert_eq!(of(name), (1, true), "{name}");
+    }
+    for name in [
+        "tx_pause_storm_warning_events",
+        "rx_wqe_err",
+        "rx_vport_error_packets",
+        "rx_out_of_buffer",
+        "dev_out_of_buffer",
+        "rx_oversize_pkts_buffer",
+    ] {
+        assert_eq!(of(name), (1, false), "{name}");
+    }
+    assert_eq!(of("rx_prio3_pause_duration"), (0, false));
+}
+
+/// A counter whose file holds no number, as the kernel's `N/A (no PMA)`, is there, and nobody knows what it counted.
+#[test]
+fn a_counter_that_is_read_nowhere_is_said() {
+    let planned = planned();
+    let [packets, errors, wait] = ["port_xmit_packets", "symbol_error", "port_xmit_wait"]
+        .map(|name| format!("/sys/class/{}", port(name)));
+    let mut readings = CounterReadings::default();
+    let log = format!("time 1\n{packets}:0\n{errors}:N/A (no PMA)\n{wait}:\ntime 2\n{packets}:2000000\n");
+    for item in LogReader::new(log.as_bytes()) {
+        match item.expect("it is in memory") {
+            LogItem::Measurement(figure) => assert_eq!(readings.add(&figure), None),
+            LogItem::Remark(remark) => readings.add_remark(&remark),
+        }
+    }
+    let of = |devices: &[String]| {
+        let watch = Watch { planned: &planned, at: &planned.endpoints[0], rate: None, devices };
+        let (from, to, counted) = readings.intervals().next().expect("there are two");
+        let found = watch.interval(from, to, &counted).without_rate;
+        let told = found.into_iter().map(|one| (one.key.name.clone(), one.counted, one.loses()));
+        told.collect::<Vec<_>>()
+    };
+    let unread = |name: &str, loses| (name.to_string(), Counted::Unread, loses);
+    assert_eq!(of(&[]), [unread("port_xmit_wait", false), unread("symbol_error", true)]);
+    assert_eq!(of(&["nic_9".to_string()]), [], "another device's counters are left out");
+}
+
 /// A driver that was loaded anew clears all counters: those that count faster stand higher again than before.
 #[test]
 fn what_grew_while_others_were_cleared_is_doubted() {
@@ -430,7 +578,10 @@ fn a_machine_of_many_sees_its_part() {
 fn the_page_has_every_counter() {
     let page = include_str!("../../../docs/watch.md");
     for row in COUNTERS {
-        assert!(page.contains(&format!("`{}`", row.name)), "{} is not in docs/watch.md", row.name);
+        let exported = row.exported.map(|own| format!("node_infiniband_{own}_total"));
+        for name in exported.iter().map(String::as_str).chain([row.name]) {
+            assert!(page.contains(&format!("`{name}`")), "{name} is not in docs/watch.md");
+        }
     }
 }
 

@@ -80,7 +80,8 @@ pub struct DiagnosedPoint {
     pub expected_as_stated: LogFigure,
     /// The measured performance as a share of the expected one; of a latency the inverse.
     pub share: f64,
-    /// The same by the mean of latencies, where that lies so far above their median that some operations waited.
+    /// The same by the mean, of rows whose median is compared: of latencies where it lies so far above it that some operations
+    /// waited, and of rates of several windows where it is below it.
     pub mean_share: Option<f64>,
     /// The same of the run as the log states it.
     pub share_as_stated: f64,
@@ -92,8 +93,14 @@ pub struct DiagnosedPoint {
     pub bound_by: String,
 }
 
+/// The performance that the mean of a row says, as a share of what its median says, where an acceptance test asks for both.
+fn mean_over(point: &points::Point) -> Option<f64> {
+    let waited = point.tail.filter(|tail| tail.times > shape::OVER_MEDIAN).map(|tail| 1.0 / tail.times);
+    waited.or(point.mean_of_windows.filter(|share| *share < 1.0))
+}
+
 impl DiagnosedPoint {
-    /// The share that an acceptance test asks for: of a row that prints both, of the mean as of the median.
+    /// The share that an acceptance test asks for: of a row that has both, of the mean as of the median.
     pub fn least_share(&self) -> f64 {
         self.mean_share.map_or(self.share, |mean| mean.min(self.share))
     }
@@ -317,11 +324,7 @@ pub fn diagnose(
             expected: figure,
             expected_as_stated: figure_as_stated,
             share: measured / reference,
-            mean_share: row
-                .point
-                .tail
-                .filter(|(times, _)| *times > shape::OVER_MEDIAN)
-                .map(|(times, _)| measured / reference / times),
+            mean_share: mean_over(row.point).map(|mean| measured / reference * mean),
             share_as_stated: measured / stated,
             leeway: leeway(&row.runs.reference),
             leeway_as_stated: leeway(&row.runs.stated),

@@ -1,7 +1,10 @@
 //! Readings of counters by their times, and what was counted between two of them.
 
 use super::table::{CounterMeaning, CounterPlace};
-use offpath_logs::{LogCaution, LogDetail, LogFigure, LogMeasurement, LogTool, MetricSubject};
+use offpath_logs::{
+    LogCaution, LogConditions, LogDetail, LogFigure, LogMeasurement, LogRemark, LogTool, MetricSubject,
+    sysfs_counter,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Which counter of which device.
@@ -62,6 +65,8 @@ pub enum Counted {
         /// By so much.
         by: u64,
     },
+    /// A file of it holds no number, as `N/A (no PMA)`, and no two readings have one: what was counted is not known.
+    Unread,
     /// It grew by so much, and no row of the table has it: by its name it counts errors, of what is not known.
     Unknown {
         /// By so much.
@@ -91,6 +96,8 @@ pub struct CounterReadings {
     by_time: BTreeMap<u64, BTreeMap<CounterKey, u64>>,
     /// Counters that stand twice in one reading, with other values.
     ambiguous: BTreeSet<CounterKey>,
+    /// Counters whose file held no number in a reading.
+    unread: BTreeSet<CounterKey>,
 }
 
 impl CounterReadings {
@@ -113,6 +120,11 @@ impl CounterReadings {
             }
         }
         None
+    }
+
+    /// Takes what a log says of a line that gives no figure: a counter's file without a number is a counter that is there.
+    pub fn add_remark(&mut self, remark: &LogRemark) {
+        self.unread.extend(sysfs_counter(&remark.text).as_ref().and_then(key));
     }
 
     /// Devices that readings name.
@@ -144,7 +156,7 @@ impl CounterReadings {
     }
 
     /// What was counted between readings: when the first was taken and the second, in nanoseconds since 1970, and what each
-    /// counter did that both have, or the first where the second has others of its place.
+    /// counter did that both have, or the first where the second has others of its place, or whose file has no number.
     ///
     /// Counters of one device and place are compared with the last reading that has some of them: files of several tools have
     /// their readings between those of others. Where no two readings have anything in common, neighbours stand for that.
@@ -217,6 +229,9 @@ impl CounterReadings {
         let come: Vec<(&CounterKey, &u64)> = come.collect();
         counted.extend(gone.into_iter().map(|(key, from)| (key, Counted::Vanished { from: *from })));
         counted.extend(come.into_iter().map(|(key, to)| (key, Counted::Appeared { to: *to })));
+        for key in self.unread.iter().filter(|_| with_lost) {
+            counted.entry(key).or_insert(Counted::Unread);
+        }
         counted
     }
 }
@@ -273,7 +288,11 @@ fn counter(figure: &LogMeasurement) -> Option<(CounterKey, u64)> {
         return None;
     }
     let LogFigure::Count(value) = figure.figure else { return None };
-    let conditions = &figure.conditions;
+    Some((key(&figure.conditions)?, value))
+}
+
+/// The counter that conditions are of.
+fn key(conditions: &LogConditions) -> Option<CounterKey> {
     let text = |key: &str| match conditions.more.get(key) {
         Some(LogDetail::Text(text)) => Some(text.to_string()),
         _ => None,
@@ -297,5 +316,5 @@ fn counter(figure: &LogMeasurement) -> Option<(CounterKey, u64)> {
         _ => return None,
     };
     let device = conditions.device.as_deref().map(str::to_string);
-    Some((CounterKey { place, device, part, name: text("counter")? }, value))
+    Some(CounterKey { place, device, part, name: text("counter")? })
 }
