@@ -306,7 +306,7 @@ fn exported(name: &str, before: u64, after: u64) -> WatchedInterval {
     assert!(refused.is_empty(), "{refused:?}");
     let planned = planned();
     let watch = Watch { planned: &planned, at: &planned.endpoints[0], rate: None, devices: &[] };
-    let (from, to, counted) = readings.intervals().next().expect("there are two");
+    let (from, to, counted) = readings.intervals().into_iter().next().expect("there are two");
     watch.interval(from, to, &counted)
 }
 
@@ -389,7 +389,7 @@ fn drops_of_a_priority_are_the_ports() {
         ));
         let planned = planned();
         let watch = Watch { planned: &planned, at: &planned.endpoints[0], rate: None, devices: &[] };
-        let (from, to, counted) = readings.intervals().next().expect("there are two");
+        let (from, to, counted) = readings.intervals().into_iter().next().expect("there are two");
         let found = watch.interval(from, to, &counted);
         let named = found.troubles().count() + found.without_rate.len();
         let loses = found.troubles().any(|(_, trouble)| trouble.loses())
@@ -434,7 +434,7 @@ fn a_counter_that_is_read_nowhere_is_said() {
     }
     let of = |devices: &[String]| {
         let watch = Watch { planned: &planned, at: &planned.endpoints[0], rate: None, devices };
-        let (from, to, counted) = readings.intervals().next().expect("there are two");
+        let (from, to, counted) = readings.intervals().into_iter().next().expect("there are two");
         let found = watch.interval(from, to, &counted).without_rate;
         let told = found.into_iter().map(|one| (one.key.name.clone(), one.counted, one.loses()));
         told.collect::<Vec<_>>()
