@@ -156,7 +156,7 @@ impl<'a> CheckDraft<'a> {
         let mut text = design.source.1.clone();
         if let Some(mix) = &changes.mix
             && let Some(mut edit) = Edit::new(&text)
-            && edit.design("mix", mix).is_some()
+            && edit.design("mix", mix).is_ok()
         {
             text = edit.text();
         }
