@@ -482,6 +482,102 @@ fn a_remedy_that_may_lose_is_not_written() {
     assert_eq!(fs::read_to_string(&file).expect("it is there"), text);
 }
 
+/// A design of alternatives in a file of its own.
+fn of_alternatives(alternatives: &str) -> (tempfile::TempDir, std::path::PathBuf, String) {
+    let text = format!(
+        "[design]\nname = \"d\"\ndevice = \"bluefield2\"\nobjective = \"most-throughput\"\nrank_by = \"throughput\"\n\
+         {alternatives}"
+    );
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("design.toml");
+    fs::write(&file, &text).expect("it can be written");
+    (folder, file, text)
+}
+
+const ASKED: &str = "request = [\n    { send = \"client-soc\", bytes = \"64 B\" },\n    { compute = \"soc\", time = \"120 ns\" },\n    \
+                     { read = \"soc-host\", bytes = \"128 B\" },\n    { send-ud = \"soc-client\", bytes = \"64 B\" },\n]\n";
+
+/// Each scenario is looked at and named, and the command that is told writes what was shown.
+#[test]
+fn a_check_looks_at_each_scenario() {
+    let (_folder, file, text) = of_alternatives(&format!(
+        "[[alternative]]\nname = \"one\"\nscenario = \"A\"\nrequest = [{{ read = \"client-host\", bytes = \"64 B\" }}]\n\
+         [[alternative]]\nname = \"two\"\nscenario = \"B\"\n{ASKED}"
+    ));
+    let path = file.to_str().expect("a UTF-8 path");
+    let report = json(&["check", path]);
+    let scenarios = report["scenarios"].as_array().expect("a list");
+    let found = scenarios.iter().map(|one| {
+        check(one, &schema("check.json"), "check.json");
+        (one["scenario"].as_str().expect("its name"), one["advice"][0]["rule"].as_str().expect("it gains"))
+    });
+    assert_eq!(
+        found.collect::<Vec<_>>(),
+        [("A", "shard-across-endpoints"), ("B", "batch-doorbells")],
+        "{report}"
+    );
+    let page = |command: &str| -> String {
+        answer(&[command, path]).split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let checked = page("check");
+    for part in ["Scenario: A", "Scenario: B", "--scenario A --fix writes", "--scenario B --fix writes"] {
+        assert!(checked.contains(part), "{part}: {checked}");
+    }
+    let planned = page("plan");
+    assert!(planned.contains("--scenario B --fix writes it"), "{planned}");
+    let fixed = json(&["check", path, "--scenario", "B", "--fix"]);
+    check(&fixed, &schema("check.json"), "check.json");
+    assert_eq!((&fixed["scenario"], &fixed["fixed"]), (&"B".into(), &true.into()), "{fixed}");
+    let after = fs::read_to_string(&file).expect("it is there");
+    assert!(after.starts_with(text.split_once("[[alternative]]\nname = \"two\"").expect("B").0), "{after}");
+    assert!(after.contains("batch = "), "{after}");
+    let fixed = json(&["check", path, "--fix"]);
+    let written = |at: usize| fixed["scenarios"][at]["fixed"].as_bool();
+    assert_eq!((written(0), written(1)), (Some(true), Some(false)), "{fixed}");
+    assert!(fs::read_to_string(&file).expect("it is there").contains("one on soc"), "{fixed}");
+}
+
+/// What one scenario gains by steps that it shares may be another's loss.
+#[test]
+fn a_fix_of_one_scenario_changes_no_other() {
+    let (_folder, file, text) = of_alternatives(&format!(
+        "[[alternative]]\nname = \"one\"\nscenario = \"A\"\nlike = \"two\"\nmixed = true\n\
+         [[alternative]]\nname = \"two\"\nscenario = \"B\"\n{ASKED}"
+    ));
+    let path = file.to_str().expect("a UTF-8 path");
+    let report = json(&["check", path, "--scenario", "A"]);
+    let remedy = report["advice"][0]["remedy"].as_str().expect("it gains");
+    assert!(remedy.contains("; it changes `two` of scenario `B` too"), "{remedy}");
+    let fixed = json(&["check", path, "--fix"]);
+    for (at, other) in ["`two` of scenario `B`", "`one` of scenario `A`"].into_iter().enumerate() {
+        let left_out = fixed["scenarios"][at]["left_out"][0].as_str().expect("it is left out");
+        assert!(left_out.contains(other) && left_out.contains("says nothing of others"), "{left_out}");
+    }
+    assert_eq!(fs::read_to_string(&file).expect("it is there"), text);
+}
+
+/// The next command asks about the same: with the options that were given, and without what would be refused with them.
+#[test]
+fn the_next_command_has_the_options_that_were_given() {
+    let slower = ASKED.replace("120 ns", "50 us");
+    let (_folder, file, _) = of_alternatives(&format!(
+        "[[alternative]]\nname = \"one\"\n{slower}[[alternative]]\nname = \"two\"\n{ASKED}"
+    ));
+    let path = file.to_str().expect("a UTF-8 path");
+    let said = |arguments: &[&str]| -> String {
+        answer(&[&["check", path], arguments].concat()).split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let page = said(&["--mix", "two", "--seed", "2"]);
+    assert!(page.contains(&format!("next: offpath check {path} --mix two --seed 2 --fix writes")), "{page}");
+    let page = said(&["--mix", "two", "--set", "soc.cores=4"]);
+    assert!(page.contains("with --set soc.cores=4 this is not the file's own design"), "{page}");
+    assert!(!page.contains("--fix writes") && !page.contains("next: "), "{page}");
+    let page = said(&["--mix", "two", "--fix"]);
+    assert!(page.contains(&format!("wrote 1 change to {path} next: offpath plan {path}")), "{page}");
+    let after = fs::read_to_string(&file).expect("it is there");
+    assert!(after.contains("batch = ") && after.contains("mix = \"two\""), "{after}");
+}
+
 #[test]
 fn a_check_of_a_mix_that_the_twin_does_not_confirm_measures_nothing() {
     // No twin holds as many requests in flight as would fill a station while each waits for 1 ms.

@@ -6,8 +6,9 @@ mod text;
 pub(crate) use text::interval;
 
 use crate::choices::{ChoicesAnswer, LeftOutAnswer};
+use crate::command;
 use crate::figures::{Goal, Throughput, Unit};
-use crate::plan::{changes_arguments, list_fill_s, unplanned, without_evidence};
+use crate::plan::{list_fill_s, unplanned, without_evidence};
 use crate::report::Page;
 use crate::system::SystemAnswer;
 use crate::{ByName, SCHEMA_VERSION, setting};
@@ -322,9 +323,8 @@ impl<'a> CompareDraft<'a> {
         let ask =
             CompareAsk { design: &design, changes, setting, entrants: &entrants, beside_first: false, seed };
         let comparison = Comparison::of(&ask)?;
-        let options =
-            [changes_arguments(&self.request.changes), system.arguments(), system.profiles_arguments()];
-        Ok(CompareAnswer::of(&comparison, options.concat()))
+        let options = command::options(&self.request.changes, system, self.request.seed);
+        Ok(CompareAnswer::of(&comparison, options))
     }
 }
 

@@ -49,6 +49,9 @@ pub struct PlanAnswer {
     pub design_file: String,
     /// What was asked for beside the file, as options of a command line.
     pub options: Vec<String>,
+    /// Those of them with which it is not the design of the file on its own system.
+    #[serde(skip)]
+    pub not_of_the_file: Vec<String>,
     /// The system of the design's own device.
     #[serde(flatten)]
     pub system: SystemAnswer,
@@ -889,6 +892,7 @@ impl PlanAnswer {
             design: design.name.clone(),
             design_file: design.source.0.clone(),
             options,
+            not_of_the_file: Vec::new(),
             system: SystemAnswer::of(&study.system),
             workload: design.workload.clone(),
             workload_properties: design.workload_properties.clone(),

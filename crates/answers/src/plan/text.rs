@@ -6,9 +6,9 @@ use super::answer::{
 };
 use crate::advice::Doubt;
 use crate::choices::ChoicesAnswer;
+use crate::command;
 use crate::figures::{Goal, Throughput};
 use offpath_quantity::{Bytes, Time};
-use offpath_terminal::options::as_shell_words;
 use offpath_terminal::output::{Screen, TableCell, fixed, short, signed};
 
 /// From which share of its time on a station's queue takes longer to settle than a window lasts.
@@ -685,11 +685,11 @@ impl PlanAnswer {
         for one in &self.advice {
             text += &format!("{}: {}: {}\n", one.rule, one.headline(self.rate_unit()), one.remedy);
         }
-        let (file, arguments) = (&self.design_file, as_shell_words(&self.options));
+        let check = command::spelled("check", &self.design_file, &self.options);
         // What was found for another design than the file's is not a change of the file.
-        text += &match arguments.is_empty() && !self.advice.iter().all(|one| one.may_lose()) {
-            true => format!("next: offpath check {file} says more, offpath check {file} --fix writes it\n"),
-            false => format!("next: offpath check {file}{arguments} says more\n"),
+        text += &match self.not_of_the_file.is_empty() && !self.advice.iter().all(|one| one.may_lose()) {
+            true => format!("next: {check} says more, {check} --fix writes it\n"),
+            false => format!("next: {check} says more\n"),
         };
         text
     }
