@@ -440,6 +440,30 @@ fn a_check_says_measures_and_writes() {
     assert_eq!(fs::read_to_string(&file).expect("it is there"), after);
 }
 
+/// A number that draws move with others is moved by itself there, and a reader hears so; what is alike in print is named nowhere.
+#[test]
+fn a_sensitivity_says_what_is_moved_by_itself() {
+    let sensitivity = |steps: &str, more: &[&str]| {
+        let (_folder, file, _) = written(steps);
+        let said = answer(&[&["plan", file.to_str().expect("a UTF-8 path")], more].concat());
+        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        let (_, after) = said.split_once("sensitivity: ").expect("it is said");
+        after.split_once("not modelled").expect("it ends").0.to_string()
+    };
+    let waits = "{ read = \"client-host\", bytes = \"64 B\" }, { wait = \"15 us\" }, { wait = \"10 us\" }";
+    let said = sensitivity(waits, &["--goal", "lowest-p99", "--load", "1M/s"]);
+    assert_eq!(
+        said.matches("(moved by itself; draws move your unnamed waits together)").count(),
+        2,
+        "{said}"
+    );
+    let said = sensitivity("{ read = \"client-host\", bytes = \"8 MiB\" }", &[]);
+    for pair in said.split("gives about ").skip(1) {
+        let (low, high) = pair.split_once(" / about ").expect("two figures");
+        assert!(!high.starts_with(low), "{said}");
+    }
+}
+
 /// What is given beside a design has no place in its file.
 #[test]
 fn a_refusal_points_at_what_it_names() {
@@ -1380,6 +1404,27 @@ fn a_sweep_that_is_written_is_resumed_by_no_other() {
     assert_eq!(offpath(&resume).code, 0);
 }
 
+/// Where the disk takes no byte, no empty file is left that would refuse the same sweep a moment later.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_sweep_that_could_not_write_leaves_nothing() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for name in ["rows.csv", "rows.json"] {
+        let file = directory.path().join(name);
+        let path = file.to_str().expect("a UTF-8 path");
+        let out = [&SWEEP[..], &["--out", path]].concat();
+        let full = std::process::Command::new("sh")
+            .args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_offpath")])
+            .args(&out)
+            .output()
+            .expect("it runs");
+        assert_eq!(full.status.code(), Some(74), "{}", String::from_utf8_lossy(&full.stderr));
+        assert_eq!(fs::read_dir(directory.path()).expect("it is there").count(), 0, "{name}");
+        assert_eq!(offpath(&out).code, 0);
+        fs::remove_file(&file).expect("it was written");
+    }
+}
+
 #[test]
 fn a_sweep_resumes_where_it_was_cut_off() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -2061,7 +2106,25 @@ fn a_run_says_that_a_plan_is_for_other_requests() {
         |slots| offpath(&store_on_twin(&c, &["--mix", file, "--cache", slots, "--warm", "1000"])).stderr;
     let small = hits("16");
     assert!(small.contains("plan.json` counts on 90.0%") && small.contains("--cache SLOTS"), "{small}");
-    assert_eq!(hits("1000"), "");
+    let large = hits("1000");
+    assert!(large.contains("counts on 90.0%") && large.contains("fewer slots"), "{large}");
+    // What makes the cache the plan's: its slots, records that are warm, and time where gets of the mix fill it.
+    let remedies = |placement: &str, ratio: f64, warm: &str| {
+        let cached = serde_json::json!({
+            "schema_version": 2, "workload_properties": {}, "device": "bluefield2", "cache_hit_ratio": ratio,
+            "cache": { "entries": 256 }, "optimal": { "shares": { placement: 1 } },
+        });
+        fs::write(&plan, cached.to_string()).expect("it is written");
+        offpath(&store_on_twin(&c, &["--mix", file, "--cache", "128", "--warm", warm])).stderr
+    };
+    let read = remedies("A5-read", 0.9, "16");
+    for words in ["by `--cache 256`", "by `--warm 256`", "so that `--warm-up` fills nothing"] {
+        assert!(read.contains(words), "{words}: {read}");
+    }
+    let send = remedies("A5-send", 0.9, "16");
+    assert!(send.contains("a longer `--warm-up`") && !send.contains("fills nothing"), "{send}");
+    let more = remedies("A5-read", 0.1, "256");
+    assert!(more.contains("by `--cache 256`") && !more.contains("--warm"), "{more}");
     // The DMA engine is a part of what the shares are best for.
     let system = serde_json::json!({
         "schema_version": 2, "workload_properties": {}, "device": "bluefield2", "fetch_engine": "dma",

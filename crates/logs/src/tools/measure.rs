@@ -69,7 +69,7 @@ impl MeasuredSuite {
 
 /// The requests of all windows and the time that they took together; nothing where one does not say it.
 fn of_all(windows: &[Node]) -> Option<(u64, u64)> {
-    let whole = |window: &Node, key: &str, times: u64| Decimal::read(window.get(key)?.text()?)?.times(times);
+    let whole = |window: &Node, key: &str, times: u128| Decimal::read(window.get(key)?.text()?)?.times(times);
     windows.iter().try_fold((0u64, 0u64), |(requests, time_ps), window| {
         let requests = requests.checked_add(whole(window, "requests", 1)?)?;
         Some((requests, time_ps.checked_add(whole(window, "time_ns", 1_000)?)?))
