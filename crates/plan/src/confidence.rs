@@ -9,7 +9,7 @@ use crate::design::{Design, Objective};
 use crate::factor::{Base, Factor};
 use crate::planner::{PlanError, Ready};
 use crate::program::Fold;
-use crate::residual::{FigureKind, Lesson, Widened};
+use crate::residual::{BoundedDraw, FigureKind, Lesson, Reach, Widened};
 use crate::rests::{Basis, MovedFigures, Rest, basis_of, least_on};
 use crate::sample::{DRAWS, Drawn, JointSample, MechanismSample};
 use crate::side_by_side::side_by_side;
@@ -212,10 +212,10 @@ struct Figures {
 
 /// Requests per second.
 #[derive(Clone, Copy, Default)]
-struct Rate {
-    solved: f64,
+pub(crate) struct Rate {
+    pub solved: f64,
     /// What ports and links alone would carry.
-    most: f64,
+    pub most: f64,
 }
 
 impl Figures {
@@ -259,7 +259,7 @@ impl Figures {
 }
 
 impl Rate {
-    fn of(solution: &Solution, base: &Base<'_>, parts: &[Part<'_>], folds: &[Fold]) -> Rate {
+    pub fn of(solution: &Solution, base: &Base<'_>, parts: &[Part<'_>], folds: &[Fold]) -> Rate {
         let taken = |part: &Part<'_>| solution.shares.get(&part.alternative.name).copied().unwrap_or(0.0);
         // A mix has alternatives of one device alone.
         let router = parts.iter().find(|part| taken(part) > 0.0).map(|part| part.router);
@@ -371,11 +371,21 @@ impl DrawnFigures {
         Ranged::of(figure(&self.point).solved, &widened(errors, sample))
     }
 
-    /// The best mix over an alternative alone, and in which share of what the interval is made of it is above 1.
-    fn over(&self, index: usize, lesson: Lesson) -> (Ranged, f64) {
+    /// The best mix over an alternative alone, and in which share of what the interval is made of it is above 1. Of the
+    /// alternatives `errors` says what widens their rates, of the mix and of this one, and `share` which part of the requests
+    /// this one takes of the mix.
+    fn over(&self, index: usize, lesson: Lesson, errors: [Option<Lesson>; 2], share: f64) -> (Ranged, f64) {
+        let [of, over] =
+            errors.map(|lesson| Reach::of(lesson.map(|lesson| (lesson, FigureKind::Throughput))));
         let ratio = |seen: &Figures| seen.mixes[0].solved / seen.alone[index].solved;
-        let sample = self.told().iter().map(|draw| (ratio(draw), f64::INFINITY)).collect();
-        let sample = widened(Some((lesson, FigureKind::ThroughputRatio)), sample);
+        let bounded = |seen: &&Figures| {
+            let (mix, alone) = (seen.mixes[0], seen.alone[index]);
+            let (least, most) = of.ends(mix.solved, mix.most).over(over.ends(alone.solved, alone.most));
+            // Who sends it a share of all requests is given no more of them than what it carries over that share.
+            BoundedDraw { drawn: ratio(seen), least, most: most.min(1.0 / share) }
+        };
+        let sizes = lesson.sizes(FigureKind::ThroughputRatio);
+        let sample = Widened::bounded(self.told().iter().map(bounded).collect(), &sizes);
         (
             Ranged::of(ratio(&self.point), &sample),
             if sample.is_empty() { 0.0 } else { 1.0 - sample.below(1.0) },
@@ -551,7 +561,14 @@ pub(crate) fn confidence(
                 drawn.ranged(&told, Some(errors), |seen: &Figures| seen.latency[index])
             })
             .collect(),
-        over: (0..ready.len()).map(|index| drawn.over(index, of_printed.max(lessons[index]))).collect(),
+        over: (0..ready.len())
+            .map(|index| {
+                let of_mix = is_widened.then_some(of_printed);
+                let taken = printed.shares[0].iter().find(|(name, _)| *name == ready[index].alternative.name);
+                let share = taken.map_or(0.0, |(_, share)| *share);
+                drawn.over(index, of_printed.max(lessons[index]), [of_mix, errors(index)], share)
+            })
+            .collect(),
         shares_carry: drawn.shares_carry(load, is_widened.then_some(of_printed)),
         basis,
         latency_basis,

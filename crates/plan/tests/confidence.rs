@@ -651,6 +651,40 @@ fn a_greater_load_makes_no_cost_surer() {
     }
 }
 
+/// Who sends an alternative a share of all requests gets no more of them than what it carries over that share, whatever
+/// the card does.
+#[test]
+fn no_mix_beats_a_part_of_it_by_more_than_its_share_leaves() {
+    let designs = [
+        "aggregate-bf3",
+        "compaction-offload",
+        "kv-batching",
+        "kv-ycsb-c",
+        "mongo-sharding",
+        "nic-cache",
+        "pubsub-fanout",
+        "redis-sharding",
+        "regex-logs",
+    ];
+    let mut parts = 0;
+    for name in designs {
+        // What is open of a whole deployment is fixed, where anything is.
+        let deployed =
+            [("far", "dpa:soc"), ("dpa_cores", "16")].map(|(name, value)| (name.into(), value.into()));
+        let parameters = deployed.into_iter().filter(|_| name == "aggregate-bf3").collect();
+        let changes = Changes { parameters, ..Changes::default() };
+        let plan = planned(&parse(&text(&format!("{name}.toml")), &changes), &[], &[]);
+        for over in &plan.recommendation.over {
+            let share = plan.optimal.shares.iter().find(|(own, _)| *own == over.name);
+            let Some((_, share)) = share else { continue };
+            parts += 1;
+            let (most, above) = (1.0 / share, over.ratio.range_95.1);
+            assert!(above <= most * (1.0 + 1e-6), "{name}: over {} to {above}, at most {most}", over.name);
+        }
+    }
+    assert!(parts > 15, "{parts}");
+}
+
 /// How often something happens is guessed as how long it takes is, whether or not it is planned at other values
 /// besides. A share of nothing or of all is not a guess.
 #[test]
