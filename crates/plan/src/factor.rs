@@ -208,7 +208,7 @@ impl<'a> Base<'a> {
         // the user's in any case, also where it is planned at other values besides.
         let guessed = |one: &Estimate| match one.value.dimension() {
             Dimension::Time | Dimension::BitRate | Dimension::OpRate | Dimension::Frequency => true,
-            Dimension::Ratio => one.is_work || one.value.base().fract() != 0.0,
+            Dimension::Ratio => one.is_work && !one.is_count || one.value.base().fract() != 0.0,
             Dimension::Bytes | Dimension::Count => false,
         };
         let is_open = |one: &&Estimate| one.low.is_some() || guessed(one);

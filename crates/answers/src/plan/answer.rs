@@ -384,7 +384,8 @@ pub struct RecommendationAnswer {
     pub best_in_share_of_base_draws: Option<f64>,
     /// The same of the draws with the mechanisms that it leaves open.
     pub best_in_share_of_variant_draws: Option<f64>,
-    /// In which share of the draws the design can be run and the stations carry the load that was asked for.
+    /// In which share of the draws the design can be run and the stations carry the load that was asked for. The best sets and
+    /// the shares that are chosen again are told of these; intervals of rates, host time and latency are of all.
     pub load_carried_in_share_of_draws: f64,
     /// Whether past errors widen the draws in which the very shares that are recommended are looked at: not where one
     /// alternative is all of the mix and is fitted.
@@ -398,7 +399,7 @@ pub struct RecommendationAnswer {
     pub set: Vec<String>,
     /// The sets of alternatives that were the best mix's, the most frequent first.
     pub best_sets: Vec<SetAnswer>,
-    /// Lower end of the 80% interval of each alternative's share of the best mix.
+    /// Lower end of the 80% interval of each alternative's share of the best mix, in the draws that carry the load.
     pub share_low_80: BTreeMap<String, f64>,
     /// Upper end of it.
     pub share_high_80: BTreeMap<String, f64>,

@@ -180,7 +180,7 @@ impl PlanAnswer {
         let carried = sure.load_carried_in_share_of_draws;
         if carried < 1.0 && self.goal != Goal::MostThroughput {
             text += &format!(
-                "load: carried in {:.0}% of the draws, and intervals are of these\n",
+                "load: carried in {:.0}% of the draws, which the best set is told of; intervals are of all\n",
                 carried * 100.0
             );
         }

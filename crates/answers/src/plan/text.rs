@@ -253,8 +253,8 @@ impl PlanAnswer {
         let refused = 1.0 - self.recommendation.load_carried_in_share_of_draws;
         (self.goal == Goal::MostThroughput && refused > 0.0).then(|| {
             format!(
-                "REFUSED in {} of the draws: the design cannot run with what its numbers may be there, and all \
-                 intervals are of the others",
+                "REFUSED in {} of the draws: the design cannot run with what its numbers may be there, or its limits allow nothing; \
+                 intervals are of the draws in which these shares run",
                 match refused < 0.01 {
                     true => "less than 1%".to_string(),
                     false => format!("{:.0}%", refused * 100.0),
@@ -285,7 +285,8 @@ impl PlanAnswer {
         let at_load = self.goal != Goal::MostThroughput;
         if at_load {
             said.push(
-                "rates: optimal at the load that is asked for, the other mixes the most that they carry"
+                "rates: optimal at the load that is asked for, the other mixes the most that they carry; intervals are of all \
+                 draws, whether or not they carry the load"
                     .into(),
             );
         }
