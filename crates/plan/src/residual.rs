@@ -108,6 +108,13 @@ impl Lesson {
         cards.collect::<BTreeSet<_>>().into_iter().collect()
     }
 
+    /// What an error of a kind is within with a chance, by those that were seen.
+    pub fn within(self, figure: FigureKind, chance: f64) -> f64 {
+        let sizes = self.sizes(figure);
+        let place = (chance * sizes.len() as f64).ceil() as usize;
+        sizes.get(place.saturating_sub(1)).copied().unwrap_or(f64::INFINITY)
+    }
+
     /// The sizes of its log-errors of a kind, sorted, the largest counted once more.
     pub fn sizes(self, figure: FigureKind) -> Vec<f64> {
         let own = shipped().iter().filter(|one| self.takes(&one.card));
@@ -126,12 +133,13 @@ pub enum PastErrors<'s> {
 
 impl<'s> PastErrors<'s> {
     /// What speaks for a figure of a system that rests on these numbers. The errors of a calibration are those of numbers that
-    /// were measured or held to what was, and of the traffic that was measured: what rests more on others, or has another verb, may
-    /// be wrong by more.
+    /// were measured or held to what was, of the traffic that was measured, on its path, and of what bound it there: what rests more on
+    /// others, has another verb, or is bound by what one log alone told, may be wrong by more.
     pub fn of(figure: &FigureOf, rests: &[Rest], system: &'s System) -> PastErrors<'s> {
         let kind = figure.kind.name();
-        let is_own = is_measured_here(rests) && !system.is_untold(kind, &figure.traffic);
-        match system.learnt_errors(kind).filter(|_| is_own) {
+        let own = system.learnt_errors(kind, (&figure.traffic, &figure.path), &figure.bound_by);
+        let is_untold = system.is_untold(kind, &figure.traffic, &figure.path);
+        match own.filter(|_| is_measured_here(rests) && !is_untold) {
             Some(own) => PastErrors::OfThisCard(own),
             None => PastErrors::Of(Lesson::of(rests, [system])),
         }
@@ -375,6 +383,8 @@ mod tests {
         let own = LearntErrors {
             figure: "throughput".to_string(),
             traffic: vec!["read".to_string()],
+            path: "client-host".to_string(),
+            bound_by: vec!["posting thread".to_string()],
             points: 40,
             half_within: 0.01,
             eight_of_ten_within: 0.03,
@@ -396,9 +406,13 @@ mod tests {
             };
             known.map(rest)
         };
-        let of_traffic = |kind, traffic: &str, measured_here: f64| {
-            let of = FigureOf { kind, traffic: traffic.to_string(), has_evidence: true };
+        let of_runs = |kind, [traffic, path, bound_by]: [&str; 3], measured_here: f64| {
+            let [traffic, path, bound_by] = [traffic, path, bound_by].map(str::to_string);
+            let of = FigureOf { kind, traffic, path, bound_by, has_evidence: true };
             PastErrors::of(&of, &rests(measured_here), &system)
+        };
+        let of_traffic = |kind, traffic: &str, measured_here: f64| {
+            of_runs(kind, [traffic, "client-host", "posting thread"], measured_here)
         };
         let of = |kind, measured_here| of_traffic(kind, "read", measured_here);
         assert_eq!(of(FigureKind::Throughput, 0.5), PastErrors::OfThisCard(&own));
@@ -407,6 +421,11 @@ mod tests {
         for other in ["write", "read both ways"] {
             let untold = of_traffic(FigureKind::Throughput, other, 0.9);
             assert_eq!(untold, PastErrors::Of(Lesson::OfFittedCards), "{other}");
+        }
+        // Nor of another path, nor of runs that something else binds.
+        for elsewhere in [["read", "client-soc", "posting thread"], ["read", "client-host", "queue pairs"]] {
+            let untold = of_runs(FigureKind::Throughput, elsewhere, 0.9);
+            assert_eq!(untold, PastErrors::Of(Lesson::OfFittedCards), "{elsewhere:?}");
         }
         assert_eq!(of(FigureKind::Latency, 0.9), PastErrors::Of(Lesson::OfFittedCards));
         let sample = || vec![(10.0, FREE)];

@@ -999,7 +999,13 @@ fn many_figures_are_looked_at_together() {
     let system = Library::builtin().load(&request).expect("it ships");
     let router = Router::new(&system).expect("it has routes");
     let looked = |figures: usize| {
-        let of = FigureOf { kind: FigureKind::Throughput, traffic: "read".to_string(), has_evidence: true };
+        let of = FigureOf {
+            kind: FigureKind::Throughput,
+            traffic: "read".to_string(),
+            path: "client-host".to_string(),
+            bound_by: "posting thread".to_string(),
+            has_evidence: true,
+        };
         let systems = AtomicUsize::new(0);
         let rates = |system: &System| -> Option<Vec<BoundedFigure>> {
             systems.fetch_add(1, Ordering::Relaxed);

@@ -79,11 +79,7 @@ pub(crate) fn assemble(
     // They were measured of this device where its own file has it stand.
     if Arc::ptr_eq(&device.source, &testbed.source) {
         for table in testbed.tables.iter().filter(|table| table.kind == Kind::Errors) {
-            let mut errors = LearntErrors {
-                figure: table.words("figure").values.concat(),
-                traffic: table.words("traffic").values,
-                ..Blank::blank()
-            };
+            let mut errors = LearntErrors::of_words(table);
             // They are no numbers of the system: nothing that is predicted moves with them.
             fill(&mut errors, &table.name, table, &mut BTreeMap::new());
             system.learnt_errors.push(errors);
@@ -124,6 +120,19 @@ pub(crate) fn assemble(
         system.machines.push(machine);
     }
     Ok(system)
+}
+
+impl LearntErrors {
+    /// What a table's words say, its numbers still blank.
+    pub(crate) fn of_words(table: &Table) -> LearntErrors {
+        LearntErrors {
+            figure: table.words("figure").values.concat(),
+            traffic: table.words("traffic").values,
+            path: table.words("path").values.concat(),
+            bound_by: table.words("bound_by").values,
+            ..Blank::blank()
+        }
+    }
 }
 
 /// Whether a device's file has numbers that its own logs told, and no error of its latencies, wherever it stands.

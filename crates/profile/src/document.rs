@@ -3,7 +3,7 @@
 use crate::error::{Place, ProfileError, Source, list, nearest, suggestion};
 use crate::renamed;
 use crate::schema::{Key, Kind, Word};
-use crate::{Category, LEARNT_FIGURES, Number, Problem, Provenance};
+use crate::{Category, LEARNT_FIGURES, LearntErrors, Number, Problem, Provenance};
 use offpath_quantity::{Dimension, Quantity};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -358,25 +358,30 @@ impl Document {
         ))
     }
 
-    /// What predictions were wrong by was measured of one device in one testbed, each kind of figure once, and no smaller share
+    /// What predictions were wrong by was measured of one device in one testbed, of the same runs once, and no smaller share
     /// of the errors reaches farther than a greater one.
     fn check_errors(&self) -> Result<(), ProfileError> {
         let refuse =
             |problem, help: String, span| Err(ProfileError::new(problem, help, Some((&self.source, span))));
-        let mut seen: BTreeMap<String, &str> = BTreeMap::new();
+        let mut seen: Vec<(LearntErrors, &str)> = Vec::new();
         for table in self.tables.iter().filter(|table| table.kind == Kind::Errors) {
-            let Words { values, span } = table.words("figure");
-            let figure = values.concat();
+            let own = LearntErrors::of_words(table);
+            let Words { span, .. } = table.words("figure");
+            let figure = own.figure.clone();
             if !LEARNT_FIGURES.contains(&figure.as_str()) {
                 let place = format!("for `figure` of `[{}]`", table.name);
                 let help = suggestion(&figure, LEARNT_FIGURES);
                 return refuse(Problem::Unknown { what: "figure".into(), name: figure, place }, help, span);
             }
-            if let Some(other) = seen.insert(figure.clone(), &table.name) {
-                let reason = format!("`[{other}]` and `[{}]` both hold errors of {figure}", table.name);
+            if let Some((_, other)) = seen.iter().find(|(other, _)| other.is_beside(&own)) {
+                let reason = format!(
+                    "`[{other}]` and `[{}]` both hold errors of {figure} of the same runs",
+                    table.name
+                );
                 let help = "keep the one that was measured last".to_string();
                 return refuse(Problem::Structure { reason }, help, span);
             }
+            seen.push((own, &table.name));
             if self.header(Category::Device).is_none() {
                 let reason =
                     format!("`[{}]` is of no device: the file describes a testbed alone", table.name);

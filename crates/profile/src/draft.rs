@@ -321,8 +321,8 @@ impl Library {
         }
     }
 
-    /// [`draft`](Library::draft) of the very card that `base` describes: what a file of the user's own has as measured or as a data
-    /// sheet's fact stays so. What a calibration found is carried over, since another one finds it anew.
+    /// [`draft`](Library::draft) of the very card that `base` describes: what a file of the user's own has stays as it is, but for
+    /// what was published of another card. What a calibration found is of this card, whichever logs another one has.
     ///
     /// # Errors
     /// As those of [`draft`](Library::draft).
@@ -525,9 +525,7 @@ fn taken_over(mut number: Number, kind: Kind, key: &Key, base: &str, origin: Ori
             number.rows.clear();
             return number;
         }
-        Provenance::Datasheet | Provenance::Measured if number.rows.is_empty() && origin == Origin::Same => {
-            return number;
-        }
+        _ if number.rows.is_empty() && origin == Origin::Same => return number,
         // What a data sheet says without a row is of every card of that make.
         Provenance::Datasheet if number.rows.is_empty() && origin == Origin::Shipped => {
             number.source = format!("{base}: {}", number.source);

@@ -93,19 +93,27 @@ pub struct System {
 }
 
 impl System {
-    /// What predictions of figures of a kind were wrong by on this very system.
-    pub fn learnt_errors(&self, figure: &str) -> Option<&LearntErrors> {
-        self.learnt_errors.iter().find(|one| one.figure == figure)
+    /// What predictions of figures of a kind were wrong by on this very system, of such traffic on a path, where what binds is this.
+    pub fn learnt_errors(
+        &self,
+        figure: &str,
+        (traffic, path): (&str, &str),
+        bound_by: &str,
+    ) -> Option<&LearntErrors> {
+        let mut own =
+            self.learnt_errors.iter().filter(|one| one.figure == figure && one.is_of(traffic, path));
+        own.find(|one| one.bound_by.is_empty() || one.bound_by.iter().any(|one| one == bound_by))
     }
 
-    /// Whether predictions for the device were held to its own logs, and none of these was of such figures of such traffic: nothing says
-    /// what predictions of it are wrong by.
-    pub fn is_untold(&self, figure: &str, traffic: &str) -> bool {
+    /// Whether predictions for the device were held to its own logs, and none of these was of such figures of such traffic on a path:
+    /// nothing says what predictions of it are wrong by.
+    pub fn is_untold(&self, figure: &str, traffic: &str, path: &str) -> bool {
         let [_, latency] = LEARNT_FIGURES;
         if figure == latency && self.is_latency_untold {
             return true;
         }
-        self.learnt_errors(figure).is_some_and(|own| own.traffic.iter().all(|one| one != traffic))
+        let mut own = self.learnt_errors.iter().filter(|one| one.figure == figure).peekable();
+        own.peek().is_some() && own.all(|one| !one.is_of(traffic, path))
     }
 
     /// What a number may be at most: its upper end where it is a guess, and else its value.
@@ -137,6 +145,10 @@ declared! {
         /// What the requests of these points did: a verb, and `both ways` behind it where both sides send, as in `read` and
         /// `write both ways`; `dma` of a device's own.
         traffic: Vec<String>,
+        /// Between which endpoints, as in `client-host`; empty where the file does not say.
+        path: String,
+        /// What bound them, by the card that was learnt: `posting thread`, `queue pairs`, a station's name. Empty of all.
+        bound_by: Vec<String>,
     }
     numbers {
         /// How many points were predicted.
@@ -149,6 +161,25 @@ declared! {
         nine_of_ten_within: f64 [ERROR],
         /// What no error is taken to exceed: the greatest of these points, more where they stand in few logs.
         all_within: f64 [ERROR],
+    }
+}
+
+impl LearntErrors {
+    /// Whether they are of such traffic on a path.
+    pub fn is_of(&self, traffic: &str, path: &str) -> bool {
+        self.traffic.iter().any(|one| one == traffic) && (self.path.is_empty() || self.path == path)
+    }
+
+    /// Whether both speak of the same runs.
+    pub(crate) fn is_beside(&self, other: &LearntErrors) -> bool {
+        let has_one = |own: &[String], others: &[String]| own.iter().any(|one| others.contains(one));
+        let is_any =
+            |one: &[String], other: &[String]| one.is_empty() || other.is_empty() || has_one(one, other);
+        let is_one_path = self.path == other.path || self.path.is_empty() || other.path.is_empty();
+        self.figure == other.figure
+            && is_one_path
+            && (self.traffic == other.traffic || has_one(&self.traffic, &other.traffic))
+            && is_any(&self.bound_by, &other.bound_by)
     }
 }
 

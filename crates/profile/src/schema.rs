@@ -382,6 +382,16 @@ impl Kind {
                             "[\"read\"]",
                             "What the requests did: verbs, each with ` both ways` behind it where both sides sent. Of others these errors say nothing.",
                         ),
+                        Word::optional(
+                            "path",
+                            "\"client-host\"",
+                            "Between which endpoints; of other paths these errors say nothing. Of any where it is left out.",
+                        ),
+                        Word::several(
+                            "bound_by",
+                            "[\"posting thread\"]",
+                            "What bound the runs, as `offpath path --as` names it; of runs that something else binds these errors say nothing. Of all where it is left out.",
+                        ),
                     ]
                 }
             }
