@@ -74,6 +74,7 @@ pub(crate) fn assemble(
         scales: Vec::new(),
         learnt_errors: Vec::new(),
         is_latency_untold: is_latency_untold(device),
+        host_share: None,
     };
     // They were measured of this device where its own file has it stand.
     if Arc::ptr_eq(&device.source, &testbed.source) {

@@ -88,6 +88,8 @@ pub struct System {
     /// Whether numbers of the device were learnt from its own logs, and none of these told what predictions of latencies are wrong by: its
     /// delays are then those of another card, moved by what fits bandwidths.
     pub is_latency_untold: bool,
+    /// The share of the host's threads that requests may use, where a design leaves them some: they run on as many whole ones.
+    pub host_share: Option<f64>,
 }
 
 impl System {

@@ -67,6 +67,11 @@ pub struct PlanAnswer {
     pub list_fill_us_at_least: Option<f64>,
     /// The most of the host's cores that requests may keep busy, as a share of all; null without such a limit.
     pub host_cpu_limit_share: Option<f64>,
+    /// On how many of the host's cores requests run with that limit, hardware threads where a core has several: whole ones,
+    /// rounded down; null without such a limit, and where it leaves none or all.
+    pub host_cpu_limit_cores: Option<u64>,
+    /// How many it has; null where that is.
+    pub host_cores: Option<u64>,
     /// The greatest unloaded latency that an alternative may have in a mix; null without such a limit.
     pub latency_limit_us: Option<f64>,
     /// What the design's author may not have meant, and what no figure says by itself, as that rates of atomics are upper
@@ -458,7 +463,7 @@ pub struct TwinAnswer {
     pub latency_us_p50: Option<f64>,
     /// 99th percentile; no evidence backs tails.
     pub latency_us_p99: Option<f64>,
-    /// Whether requests came at random, at the load or at what a limit leaves; else as many as can be were in flight.
+    /// Whether requests came at random, at the load; else as many as can be were in flight.
     pub poisson_arrivals: bool,
     /// Requests always in flight, or tasks that serve arrivals.
     pub requests_in_flight: u32,
@@ -897,6 +902,8 @@ impl PlanAnswer {
             load_req_per_s: design.objective.load(),
             list_fill_us_at_least: list_fill_s(&study.design, &study.checked.plan).map(us),
             host_cpu_limit_share: design.host_cpu_share,
+            host_cpu_limit_cores: study.system.open_host_threads().map(|(open, _)| open),
+            host_cores: study.system.open_host_threads().map(|(_, all)| all),
             latency_limit_us: design.latency_bound.map(Time::as_us),
             notes: without_evidence.iter().cloned().chain(said).collect(),
             without_evidence,

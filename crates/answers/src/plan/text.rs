@@ -145,8 +145,11 @@ impl PlanAnswer {
     }
 
     pub(super) fn constraints(&self) -> String {
-        let host =
-            self.host_cpu_limit_share.map(|share| format!("host processor at most {:.0}%", share * 100.0));
+        let cores = self.host_cpu_limit_cores.zip(self.host_cores);
+        let cores = cores.map_or_else(String::new, |(open, all)| format!(" ({open} of its {all} cores)"));
+        let host = self
+            .host_cpu_limit_share
+            .map(|share| format!("host processor at most {}%{cores}", (share * 1000.0).round() / 10.0));
         let bound = |us: f64| Time::from_ps((us * 1e6).round() as u64);
         let latency = self.latency_limit_us.map(|us| format!("latency at most {}", bound(us)));
         let all: Vec<String> = host.into_iter().chain(latency).collect();
@@ -590,10 +593,9 @@ impl PlanAnswer {
     fn twin_text(&self) -> String {
         let (twin, unit) = (&self.twin, self.unit);
         let quantile = |latency: Option<f64>| short(latency.unwrap_or(0.0));
-        let how = match (twin.poisson_arrivals, self.goal) {
-            (false, _) => format!("{} requests in flight", twin.requests_in_flight),
-            (true, Goal::MostThroughput) => "Poisson arrivals at what the limit leaves".to_string(),
-            _ => "Poisson arrivals at the load".to_string(),
+        let how = match twin.poisson_arrivals {
+            false => format!("{} requests in flight", twin.requests_in_flight),
+            true => "Poisson arrivals at the load".to_string(),
         };
         let rounds = match twin.rounds > 1 {
             true => format!(
