@@ -22,6 +22,7 @@ use crate::sample::Drawn;
 use crate::side_by_side::side_by_side;
 use crate::solve::{self, Part, evaluate, mean_of};
 use crate::traffic::Traffic;
+use offpath_apps::system::DeclaredCacheUse;
 use offpath_profile::{Provenance, ScaledNumber, System};
 use offpath_quantity::Quantity;
 use offpath_route::{Path as RoutePath, Verb};
@@ -339,6 +340,7 @@ impl Study {
         notes.extend(own_machines(&design, ask)?);
         notes.extend(code.as_ref().and_then(Agreement::warning));
         let margins = margins(&design, &ready, &checked.settled.folds, &checked.plan.optimal.shares);
+        notes.extend(unfilled(&design, &checked.plan.optimal.composition()));
         let numbers = ready.iter().flat_map(|one| one.router.system().numbers.values());
         let known = numbers.map(|one| ((one.file.clone(), one.key.clone()), one.provenance)).collect();
         Ok(Study {
@@ -400,6 +402,38 @@ fn short_of_machines(ready: &[Ready]) -> Vec<String> {
 }
 
 /// Rows that fix an alternative of the system as it is shipped, and say nothing of a system that settings changed.
+/// That a mix counts on a cache into which none of its parts brings a record, by what the application declares.
+fn unfilled(design: &Design, mix: &[String]) -> Option<String> {
+    let declared = design.application.as_ref()?.system.about.alternatives;
+    let of_mix = design.alternatives.iter().filter(|one| mix.contains(&one.name));
+    let parts = of_mix.map(|one| {
+        let code = one.code.as_ref()?;
+        let own = declared.iter().find(|own| own.label == code.alternative)?;
+        Some((one.name.as_str(), code.hit_ratio, own.cache))
+    });
+    // What no code is known of may fill it.
+    let parts: Vec<(&str, f64, DeclaredCacheUse)> = parts.collect::<Option<_>>()?;
+    if parts.iter().any(|(.., cache)| *cache == DeclaredCacheUse::Filled) {
+        return None;
+    }
+    let looks = parts.iter().filter(|(_, hits, cache)| *cache == DeclaredCacheUse::Looked && *hits > 0.0);
+    let looks: Vec<String> =
+        looks.map(|(name, hits, _)| format!("`{name}` on {:.1}% of hits", hits * 100.0)).collect();
+    let fills = declared.iter().filter(|one| one.cache == DeclaredCacheUse::Filled);
+    let fills: Vec<&str> = fills.map(|one| one.label).collect();
+    (!looks.is_empty()).then(|| {
+        format!(
+            "the mix counts on a cache that no part of it fills, {}: {}; else have it hold the hottest from the start, as `--warm` \
+             of `offpath run` does",
+            looks.join(" and "),
+            match fills.is_empty() {
+                true => "no alternative of the application brings records in".to_string(),
+                false => format!("{} brings records in where it takes some of the requests", fills.join(" or ")),
+            }
+        )
+    })
+}
+
 fn unmeasured(ready: &[Ready]) -> Option<String> {
     let lost = |one: &Ready| {
         let rows = one.alternative.rows.iter().filter(|(_, objection)| *objection == Some(AS_SHIPPED));

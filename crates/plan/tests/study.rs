@@ -435,7 +435,7 @@ fn of_two_equal_alternatives_one_carries_the_load() {
     }
 }
 
-/// The twin knows no limit of a design, so that it is loaded by as much as the limit leaves.
+/// A share of the host is so many of its cores, for plan, twin, few clients and curve alike: whole ones, rounded down.
 #[test]
 fn a_share_of_the_host_is_so_many_cores() {
     let seen = |constraints: &str, settings: &[&str]| {
