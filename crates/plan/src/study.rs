@@ -113,8 +113,8 @@ pub enum Next {
         /// Whether it is a number of a profile that was set, which takes an interval in a profile alone.
         is_set: bool,
     },
-    /// A number of a profile.
-    Number(Influence),
+    /// A number with an interval that somebody stated: of several the one that moves the mix most first.
+    Numbers(Vec<Influence>),
     /// Numbers move the mix, but what past predictions were wrong by is so much of its interval that none narrows it.
     Errors,
     /// Nothing uncertain moves the mix: what binds it.
@@ -149,10 +149,11 @@ impl Next {
             let narrows = moved(one) >= Next::TELLS && narrows(plan, moved(one) / 2.0);
             one.is_stated && (one.changes.is_some() || narrows)
         };
-        match plan.influences.iter().find(tells) {
-            Some(one) => Next::Number(one.clone()),
-            None if plan.influences.iter().any(|one| moved(one) >= Next::TELLS) => Next::Errors,
-            None => match plan.optimal.bounds.iter().find(|bound| !bound.is_load) {
+        let numbers: Vec<Influence> = plan.influences.iter().filter(tells).cloned().collect();
+        match numbers.is_empty() {
+            false => Next::Numbers(numbers),
+            true if plan.influences.iter().any(|one| moved(one) >= Next::TELLS) => Next::Errors,
+            true => match plan.optimal.bounds.iter().find(|bound| !bound.is_load) {
                 Some(bound) => Next::Bound(bound.name.clone()),
                 None => Next::Mix,
             },
@@ -339,8 +340,8 @@ impl Study {
         notes.extend(open_mechanisms(&design, ask, &system));
         notes.extend(own_machines(&design, ask)?);
         notes.extend(code.as_ref().and_then(Agreement::warning));
-        let margins = margins(&design, &ready, &checked.settled.folds, &checked.plan.optimal.shares);
         notes.extend(unfilled(&design, &checked.plan.optimal.composition()));
+        let margins = margins(&design, &ready, &checked.settled.folds, &checked.plan.optimal.shares);
         let numbers = ready.iter().flat_map(|one| one.router.system().numbers.values());
         let known = numbers.map(|one| ((one.file.clone(), one.key.clone()), one.provenance)).collect();
         Ok(Study {
@@ -401,7 +402,6 @@ fn short_of_machines(ready: &[Ready]) -> Vec<String> {
     found.into_iter().collect()
 }
 
-/// Rows that fix an alternative of the system as it is shipped, and say nothing of a system that settings changed.
 /// That a mix counts on a cache into which none of its parts brings a record, by what the application declares.
 fn unfilled(design: &Design, mix: &[String]) -> Option<String> {
     let declared = design.application.as_ref()?.system.about.alternatives;
@@ -434,6 +434,7 @@ fn unfilled(design: &Design, mix: &[String]) -> Option<String> {
     })
 }
 
+/// Rows that fix an alternative of the system as it is shipped, and say nothing of a system that settings changed.
 fn unmeasured(ready: &[Ready]) -> Option<String> {
     let lost = |one: &Ready| {
         let rows = one.alternative.rows.iter().filter(|(_, objection)| *objection == Some(AS_SHIPPED));

@@ -988,7 +988,7 @@ impl PlanAnswer {
                 .collect(),
             reversed_orders: ReversedOrderAnswer::all(&measured_rates(design, &study.system.device), plan),
             not_modelled: NOT_MODELLED,
-            next_measurement: super::next::measurement(&study.next),
+            next_measurement: super::next::measurement(study),
             advice: advised.advice.iter().map(|one| AdviceAnswer::of(one, advised.objective)).collect(),
             advice_measured: advised.unconfirmed.is_none() && advised.postponed.is_none(),
             advice_not_measured_because: advised.postponed.clone().or_else(|| {
