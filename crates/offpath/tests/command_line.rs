@@ -440,6 +440,30 @@ fn a_check_says_measures_and_writes() {
     assert_eq!(fs::read_to_string(&file).expect("it is there"), after);
 }
 
+/// A number that draws move with others is moved by itself there, and a reader hears so; what is alike in print is named nowhere.
+#[test]
+fn a_sensitivity_says_what_is_moved_by_itself() {
+    let sensitivity = |steps: &str, more: &[&str]| {
+        let (_folder, file, _) = written(steps);
+        let said = answer(&[&["plan", file.to_str().expect("a UTF-8 path")], more].concat());
+        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        let (_, after) = said.split_once("sensitivity: ").expect("it is said");
+        after.split_once("not modelled").expect("it ends").0.to_string()
+    };
+    let waits = "{ read = \"client-host\", bytes = \"64 B\" }, { wait = \"15 us\" }, { wait = \"10 us\" }";
+    let said = sensitivity(waits, &["--goal", "lowest-p99", "--load", "1M/s"]);
+    assert_eq!(
+        said.matches("(moved by itself; draws move your unnamed waits together)").count(),
+        2,
+        "{said}"
+    );
+    let said = sensitivity("{ read = \"client-host\", bytes = \"8 MiB\" }", &[]);
+    for pair in said.split("gives about ").skip(1) {
+        let (low, high) = pair.split_once(" / about ").expect("two figures");
+        assert!(!high.starts_with(low), "{said}");
+    }
+}
+
 /// What is given beside a design has no place in its file.
 #[test]
 fn a_refusal_points_at_what_it_names() {
