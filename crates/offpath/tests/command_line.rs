@@ -1308,6 +1308,27 @@ fn a_sweep_that_is_written_is_resumed_by_no_other() {
     assert_eq!(offpath(&resume).code, 0);
 }
 
+/// Where the disk takes no byte, no empty file is left that would refuse the same sweep a moment later.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_sweep_that_could_not_write_leaves_nothing() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for name in ["rows.csv", "rows.json"] {
+        let file = directory.path().join(name);
+        let path = file.to_str().expect("a UTF-8 path");
+        let out = [&SWEEP[..], &["--out", path]].concat();
+        let full = std::process::Command::new("sh")
+            .args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_offpath")])
+            .args(&out)
+            .output()
+            .expect("it runs");
+        assert_eq!(full.status.code(), Some(74), "{}", String::from_utf8_lossy(&full.stderr));
+        assert_eq!(fs::read_dir(directory.path()).expect("it is there").count(), 0, "{name}");
+        assert_eq!(offpath(&out).code, 0);
+        fs::remove_file(&file).expect("it was written");
+    }
+}
+
 #[test]
 fn a_sweep_resumes_where_it_was_cut_off() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -491,6 +491,7 @@ impl OutputFile {
     }
 
     fn tried(shown: &Path, replaced: PathBuf) -> Result<OutputFile, Failure> {
+        remove_left(&replaced);
         let output = OutputFile { shown: shown.to_path_buf(), replaced: Some(replaced.clone()) };
         let beside = beside(&replaced);
         let tried = File::create(&beside).and_then(|_| std::fs::remove_file(&beside));
@@ -535,6 +536,24 @@ fn beside(file: &Path) -> PathBuf {
     file.with_file_name(format!(".{name}.{}.new", std::process::id()))
 }
 
+/// Removes what processes that were killed while they wrote `file` left beside it. What a living one writes is locked; where
+/// files have no locks, nothing is removed.
+pub fn remove_left(file: &Path) {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let own = entry.file_name();
+        let process = own.to_str().and_then(|own| {
+            own.strip_prefix('.')?.strip_prefix(name.as_str())?.strip_prefix('.')?.strip_suffix(".new")
+        });
+        let is_ours = process.is_some_and(|process| process.parse::<u32>().is_ok());
+        if is_ours && File::open(entry.path()).is_ok_and(|open| open.try_lock().is_ok()) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
 /// Puts a file with this content in the place of an earlier one: a reader sees the one or the other, and the content is on the
 /// disk before the name is its (a relay's answers rest on that).
 pub fn replace(file: &Path, content: &[u8]) -> std::io::Result<()> {
@@ -544,7 +563,10 @@ pub fn replace(file: &Path, content: &[u8]) -> std::io::Result<()> {
 fn replace_by(file: &Path, fill: impl FnOnce(File) -> std::io::Result<File>) -> std::io::Result<()> {
     let beside = beside(file);
     let write = || {
-        fill(File::create(&beside)?)?.sync_all()?;
+        let open = File::create(&beside)?;
+        // While it lives, nobody takes the file for one that was left.
+        let _ = open.try_lock();
+        fill(open)?.sync_all()?;
         if let Ok(known) = std::fs::metadata(file) {
             std::fs::set_permissions(&beside, known.permissions())?;
         }
@@ -721,6 +743,25 @@ mod tests {
         let page = "one\ntwo\n\n| a |\n| b |\nthree\n```text\nfour\nfive\n```\n- six\n- seven\n";
         let kept = "one\n\ntwo\n\n| a |\n| b |\n\nthree\n```text\nfour\nfive\n```\n- six\n- seven\n";
         assert_eq!(markdown.prose(page), kept, "a line is a line, and a table ends where it ends");
+    }
+
+    /// What was left by who was killed goes; what somebody writes, and what is called otherwise, stays.
+    #[test]
+    fn what_killed_processes_left_is_removed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("design.toml");
+        let name = |name: &str| folder.path().join(name);
+        let kept = [".design.toml.x.new", ".other.toml.17.new", "design.toml.17.new", ".design.toml.18.new"];
+        for name in kept.iter().chain(&[".design.toml.17.new"]).map(|own| name(own)) {
+            std::fs::write(name, b"cut").expect("it is written");
+        }
+        let living = File::open(name(".design.toml.18.new")).expect("it is there");
+        living.try_lock().expect("nobody has it");
+        remove_left(&file);
+        assert!(kept.iter().all(|own| name(own).exists()) && !name(".design.toml.17.new").exists());
+        drop(living);
+        OutputFile::create(&file).expect("it can be written");
+        assert!(!name(".design.toml.18.new").exists());
     }
 
     #[test]

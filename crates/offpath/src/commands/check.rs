@@ -3,7 +3,7 @@
 use super::Context;
 use super::plan::{WhatIf, opened};
 use crate::failure::{Failure, NEGATIVE};
-use crate::output::{Screen, replace, tell, unwritable};
+use crate::output::{Screen, remove_left, replace, tell, unwritable};
 use crate::progress::Progress;
 use clap::Args;
 use offpath::answers::check::{CheckAnswer, CheckDraft, CheckRequest};
@@ -99,6 +99,7 @@ fn write(file: &Path, given: &str, changed: &str) -> Result<(), Failure> {
     };
     // What a link names is replaced, not the link.
     let target = file.canonicalize().map_err(failed)?;
+    remove_left(&target);
     replace(&target, changed.as_bytes()).map_err(|error| unwritable(file, &error))
 }
 
