@@ -108,8 +108,9 @@ fn a_cache_warm_with_the_hottest_answers_what_a_plan_counts_on() {
     };
     let planned = Popularity::new(&workload).share_of_top(256);
     let (hottest, all) = (hits(workload.hottest_records(256)), hits(workload.hottest_records(1000)));
-    // Sets of 16 slots leave the coldest of those out that fit as a whole.
-    assert!((planned - 0.04..planned).contains(&hottest), "{hottest} of {planned}");
+    // Sets of 16 slots leave a tenth of those out that fit as a whole (Poisson), the coldest of each.
+    assert!((0.9 * planned..planned).contains(&hottest), "{hottest} of {planned}");
+    // What takes their places is colder; 6000 gets tell a share to a hundredth.
     assert!((hottest..planned + 0.01).contains(&all), "{all} of {planned}");
     assert!(hits((0..256).collect()) < planned - 0.2);
 }

@@ -469,14 +469,15 @@ fn a_share_of_the_host_is_so_many_cores() {
 fn a_cache_that_no_part_of_the_mix_fills_is_told() {
     let text = small("kv-ycsb-c.toml");
     let head = text.split("[[alternative]]").next().expect("it has a head");
-    let said = |code: &str| {
-        let steps = "[{ read = \"client-soc\", bytes = \"record\" }]";
-        let one = format!("[[alternative]]\nname = \"one\"\ncode = \"{code}\"\nread = {steps}\n");
+    let said = |name: &str| {
+        let named = format!("\nname = \"{name}\"\n");
+        let one = text.split("[[alternative]]").find(|one| one.starts_with(&named)).expect("it is there");
+        let one = format!("[[alternative]]{one}");
         let study = studied(&[head, &one].concat(), &setting(&[], &[])).expect("it is planned");
         study.notes.into_iter().find(|note| note.contains("cache that no part of it fills"))
     };
     let note = said("A5-read").expect("its misses stay out");
-    assert!(note.contains("`one` on ") && note.contains("A5-send brings records in"), "{note}");
+    assert!(note.contains("`A5-read` on ") && note.contains("A5-send brings records in"), "{note}");
     assert_eq!((said("A5-send"), said("A4")), (None, None));
 }
 

@@ -1282,7 +1282,8 @@ impl<'r> Build<'r> {
                 // Nobody waits for it, and both ports carry it as that of a WRITE.
                 let from = self.from;
                 let header = self.router.system.network.packet_header;
-                let (out, into) = (to.at.nic.port_rate.time_for(header), from.at.nic.port_rate.time_for(header));
+                let (out, into) =
+                    (to.at.nic.port_rate.time_for(header), from.at.nic.port_rate.time_for(header));
                 self.detached("acknowledgement", to.stations.transmit, Pick::Any, out);
                 self.detached("acknowledgement", from.stations.receive, Pick::Any, into);
             }
