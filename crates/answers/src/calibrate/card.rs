@@ -120,7 +120,7 @@ pub(super) fn changes(
             (Some(ends), _) => {
                 (ends, "the logs fit as well with it in place of a number that was fitted".to_string())
             }
-            (None, Some(ends)) if !(is_same_card && !one.provenance.is_guess()) => {
+            (None, Some(ends)) if !is_same_card || one.provenance.is_guess() => {
                 let own = system.numbers.get(&one.name)?;
                 (ends, format!("the logs do not tell it, and fit nowhere beyond; its value: {}", own.source))
             }

@@ -203,8 +203,8 @@ pub(super) fn other_hits(
     let gets: u64 = looked.map(|(_, gets)| gets).sum();
     let hits: u64 = ran.cache_hits.values().sum();
     let seen = hits as f64 / gets as f64;
-    // NaN, where no get looked, is no difference.
-    if !((planned - seen).abs() > HITS_TOLERANCE) {
+    // Where no get looked, nothing differs.
+    if gets == 0 || (planned - seen).abs() <= HITS_TOLERANCE {
         return None;
     }
     let (slots, warm) = (u64::from(options.layout.cache_slots), options.warm.len() as u64);

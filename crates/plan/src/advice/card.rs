@@ -572,7 +572,7 @@ fn no_nic_side_cache(look: &Look<'_>) -> Proposed {
                 // Requests that ask for other work are no misses, and that work would be gone.
                 let rest = besides(case, &|step| fetches(look, site, step, &path));
                 let is_all = does_the_same(&rest, other);
-                if !is_all && !(is_cached && is_miss) {
+                if !(is_all || is_cached && is_miss) {
                     refused.insert(format!(
                         "`{}` fetches from `{}` in one case of a branch, and the cases differ by more than that: other \
                          requests are no misses, and `cached` says which are",
