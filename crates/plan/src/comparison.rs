@@ -1286,7 +1286,16 @@ fn notes(contenders: &[Contender]) -> Vec<String> {
             None if !own.checked.settled.has_settled() => "NOT SETTLED",
             None => continue,
         };
-        notes.push(format!("{}: {said}; `offpath plan` with this device says more", one.name));
+        let carried = own.checked.settled.gap.as_ref().and_then(|gap| {
+            let share = gap.carried_per_s.as_ref()?.mean / gap.planned_per_s;
+            Some(format!(", which carries {:.1}% of what is planned", share * 100.0))
+        });
+        notes.push(format!(
+            "{}: {said}{}; `offpath plan` with this device and `--testbed {}` says more",
+            one.name,
+            carried.unwrap_or_default(),
+            one.system.testbed
+        ));
     }
     notes
 }

@@ -258,6 +258,8 @@ pub struct DeviceFigures {
     pub as_good_in_share_of_draws: f64,
     /// The same without past errors.
     pub as_good_in_share_of_draws_without_past_errors: f64,
+    /// Whether the twin carries what is planned.
+    pub confirmed: bool,
     /// It beside the reference; null of the reference itself.
     pub over_reference: Option<OverReference>,
 }
@@ -531,6 +533,7 @@ impl DeviceFigures {
             best_in_share_of_draws_without_past_errors: own.without_errors.0,
             as_good_in_share_of_draws: own.as_good_in,
             as_good_in_share_of_draws_without_past_errors: own.without_errors.1,
+            confirmed: own.checked.settled.gap.is_none() && own.checked.settled.has_settled(),
             over_reference: own.over.as_ref().map(OverReference::of),
         }
     }

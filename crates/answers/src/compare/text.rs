@@ -170,8 +170,21 @@ impl CompareAnswer {
                 None => format!("; {freed} at {load}"),
             }
         });
+        // What the twin does not carry is no answer before the remark on it is read.
+        let doubted = [Some(named), self.devices.iter().find(|one| one.name == reference)]
+            .into_iter()
+            .flatten()
+            .filter(|one| one.plan.as_ref().is_some_and(|plan| !plan.confirmed))
+            .map(|one| one.name.as_str());
+        let doubted: Vec<&str> = doubted.collect();
+        let doubted = match doubted.is_empty() {
+            true => String::new(),
+            false => {
+                format!("; the twin does not confirm the plan of {}, as said below", doubted.join(" and "))
+            }
+        };
         format!(
-            "{said}; {} {} against {other} of {reference}{change}{freed}; basis: {}",
+            "{said}; {} {} against {other} of {reference}{change}{freed}{doubted}; basis: {}",
             named.name,
             self.worth(own),
             match self.figures(reference).map(|other| other.mix.basis).filter(|other| *other != own.mix.basis)
