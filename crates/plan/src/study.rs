@@ -25,7 +25,7 @@ use crate::traffic::Traffic;
 use offpath_apps::system::DeclaredCacheUse;
 use offpath_profile::{Provenance, ScaledNumber, System};
 use offpath_quantity::Quantity;
-use offpath_route::{Path as RoutePath, Verb};
+use offpath_route::{Path as RoutePath, Responder, Transport, Verb, Visit};
 use offpath_twin::{Interval, Seed};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -204,6 +204,8 @@ pub struct Study {
     pub advised: Advised,
     /// The steps that nothing published is about, each with its alternative.
     pub without_evidence: Vec<(String, Verb, RoutePath)>,
+    /// Whether messages go over RC between machines, whose acknowledgements no model has on the ports.
+    pub has_reliable_messages: bool,
     /// What a request of the best mix moves.
     pub traffic: Traffic,
     /// What to measure next.
@@ -348,6 +350,7 @@ impl Study {
             traffic: Traffic::of(&ready, &checked.plan.optimal.shares),
             next: Next::of(&checked.plan, &system),
             without_evidence: without_evidence(&ready),
+            has_reliable_messages: has_reliable_messages(&ready),
             is_other_system: ask.setting.is_other_system(&design)?,
             notes,
             margins,
@@ -376,6 +379,15 @@ pub(crate) fn without_evidence(ready: &[Ready]) -> Vec<(String, Verb, RoutePath)
             .collect::<Vec<_>>()
     };
     ready.iter().flat_map(of).collect()
+}
+
+/// Whether some alternative has a message over RC that leaves its machine.
+fn has_reliable_messages(ready: &[Ready]) -> bool {
+    ready.iter().flat_map(|one| one.compiled.routes()).any(|route| {
+        let row = route.verb.row();
+        let is_message = row.responder == Responder::Receives && row.transport == Transport::Reliable;
+        is_message && route.visits.iter().any(|visit| matches!(visit, Visit::Cross { .. }))
+    })
 }
 
 /// Steps that reach more machines than the system has: several copies go to one.

@@ -1278,15 +1278,6 @@ impl<'r> Build<'r> {
             let network = if self.remote() { self.router.system.network.delay } else { Time::ZERO };
             let after = network + self.from.at.nic.pass_time + self.from.own_down().delay();
             self.visits.push(Visit::Mark(Mark::Acknowledged, after));
-            if self.remote() {
-                // Nobody waits for it, and both ports carry it as that of a WRITE.
-                let from = self.from;
-                let header = self.router.system.network.packet_header;
-                let (out, into) =
-                    (to.at.nic.port_rate.time_for(header), from.at.nic.port_rate.time_for(header));
-                self.detached("acknowledgement", to.stations.transmit, Pick::Any, out);
-                self.detached("acknowledgement", from.stations.receive, Pick::Any, into);
-            }
         }
         self.completion_entry(to);
         self.mark(Mark::Delivered);

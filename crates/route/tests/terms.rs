@@ -70,27 +70,6 @@ fn a_packet_without_payload_takes_its_header_at_both_ports() {
     assert_eq!(cost, (port(client) + port(server)).times(2));
 }
 
-/// Both ports carry the acknowledgement of an RC SEND as they do that of a WRITE; a datagram has none, nor has what stays within
-/// a machine.
-#[test]
-fn messages_are_acknowledged_as_writes_are() {
-    let plain = system();
-    let router = Router::new(&plain).unwrap();
-    let of = |verb, station| demand(&router, station, verb, "client-host", 512);
-    let (server, client) = (plain.endpoint("host").unwrap().0, plain.endpoint("client").unwrap().0);
-    for (station, machine) in [("nic.transmit", server), ("client.nic.receive", client)] {
-        let header = machine.nic.port_rate.time_for(plain.network.packet_header);
-        assert_eq!(of(Verb::Send, station), Some(header), "{station}");
-        assert_eq!(of(Verb::Write, station), Some(header), "{station}");
-        assert_eq!(of(Verb::SendDatagram, station), None, "{station}");
-        assert_eq!(demand(&router, station, Verb::Send, "soc-host", 512), None, "{station}");
-    }
-    // Nobody waits for it.
-    let larger = plain.clone().with("network.packet_header", Quantity::Bytes(Bytes::new(2000))).unwrap();
-    let more = |verb| latency(&larger, verb, "client-host", 512) - latency(&plain, verb, "client-host", 512);
-    assert_eq!(more(Verb::Send), more(Verb::SendDatagram));
-}
-
 #[test]
 fn reads_of_the_host_pass_what_limits_its_reads() {
     let plain = system();

@@ -36,6 +36,9 @@ const NOT_MODELLED: [&str; 5] = [
     "tails without evidence",
 ];
 
+/// What it does not of designs with messages over RC, whose acknowledgements take of a port what those of WRITEs do.
+const ACKNOWLEDGEMENTS: &str = "acknowledgements of SENDs over RC, a header each on both ports";
+
 /// Everything that a plan says of a design.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -148,7 +151,7 @@ pub struct PlanAnswer {
     /// Pairs of alternatives of a shipped design that were measured in the other order than they are planned in.
     pub reversed_orders: Vec<ReversedOrderAnswer>,
     /// What the plan says nothing about.
-    pub not_modelled: [&'static str; 5],
+    pub not_modelled: Vec<&'static str>,
     /// The measurement that would narrow the answer most.
     pub next_measurement: String,
     /// Changes of the design that gain on the twin, of those that added-up demands let expect something of, as `offpath
@@ -992,7 +995,10 @@ impl PlanAnswer {
                 .map(|one| MissedAnswer::of(one, study, unit))
                 .collect(),
             reversed_orders: ReversedOrderAnswer::all(&measured_rates(design, &study.system.device), plan),
-            not_modelled: NOT_MODELLED,
+            not_modelled: NOT_MODELLED
+                .into_iter()
+                .chain(study.has_reliable_messages.then_some(ACKNOWLEDGEMENTS))
+                .collect(),
             next_measurement: super::next::measurement(study),
             advice: advised.advice.iter().map(|one| AdviceAnswer::of(one, advised.objective)).collect(),
             advice_measured: advised.unconfirmed.is_none() && advised.postponed.is_none(),
