@@ -112,7 +112,8 @@ fn a_cache_warm_with_the_hottest_answers_what_a_plan_counts_on() {
     assert!((0.9 * planned..planned).contains(&hottest), "{hottest} of {planned}");
     // What takes their places is colder; 6000 gets tell a share to a hundredth.
     assert!((hottest..planned + 0.01).contains(&all), "{all} of {planned}");
-    assert!(hits((0..256).collect()) < planned - 0.2);
+    let first = hits((0..256).collect());
+    assert!(first < hottest - 0.05, "{first}, and {hottest} of the hottest");
 }
 
 /// What a run says of the card's cache: nearly all gets of one that holds nearly every record, some of one that fills as it is

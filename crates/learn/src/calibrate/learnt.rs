@@ -183,6 +183,7 @@ mod tests {
         assert_eq!(value, number.value.base());
         // What loading accepts may end before.
         let most = Quantity::Time(Time::from_ps(stated.1.base() as u64 + 1));
-        assert_eq!(found(&of((range.0, most))).2, most.base());
+        let end = found(&of((range.0, most))).2;
+        assert!(end <= most.base() && end > 0.999 * most.base(), "{end} of {most}");
     }
 }
