@@ -1203,7 +1203,10 @@ fn what_an_overlay_gives_is_in_the_card() {
     let empty = path("empty.log");
     let times = overlay("times", "\"nic.pass_time\" = { times = 2 }");
     let refused = offpath(&["calibrate", &empty, "--base", "connectx7", "--overlay", &times]);
-    let words = "makes `nic.pass_time` a multiple of `nic.pass_time`";
+    let words = "leaves `client.nic.pass_time` at 100 ns, and the card has one number for both";
+    assert!(refused.code == 2 && said(&refused).contains(words), "{}: {}", refused.code, said(&refused));
+    let refused = offpath(&["calibrate", &empty, "--base", "bluefield2", "--overlay", "one-pool"]);
+    let words = "makes `nic.reserved_inflight_slots` a multiple of";
     assert!(refused.code == 2 && said(&refused).contains(words), "{}: {}", refused.code, said(&refused));
 }
 
