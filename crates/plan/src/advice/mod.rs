@@ -612,8 +612,16 @@ fn best(
             keep(reasons.entry(one.rule).or_default(), reason);
             continue;
         }
-        let also =
-            also_changed(bench, current, &one.tried.case, &format!("{} {}", one.why, one.tried.remedy))?;
+        let said = format!("{} {}", one.why, one.tried.remedy);
+        let also = match also_changed(bench, current, &one.tried.case, &said) {
+            Ok(also) => also,
+            // The search of choices leaves out what the file says of others, and a file that is refused as a whole is no remedy.
+            Err(error) => {
+                let reason = format!("{} leaves a file that is refused: {error}", one.tried.remedy);
+                keep(reasons.entry(one.rule).or_default(), reason);
+                continue;
+            }
+        };
         let mut remedy = one.tried.remedy;
         if !also.names.is_empty() {
             remedy += &format!("; it changes {} too", also.names.join(" and "));
