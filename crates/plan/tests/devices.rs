@@ -265,8 +265,9 @@ fn a_ratio_ends_where_both_rates_do() {
     let least = plain.value / reach(Lesson::OfFittedCards, FigureKind::Throughput);
     let ratio = contest(&comparison, "bluefield3").over.expect("it is not the reference").ratio;
     let ratio = ratio.expect("both carry something");
+    // Of the rate as it is: draws of the plain NIC's numbers lie a little around it.
     let most = card.range_95.1 / least;
-    assert!(ratio.range_95.1 <= most * 1.005, "{ratio:?}, and the rates allow {most}");
+    assert!(ratio.range_95.1 <= most * 1.01, "{ratio:?}, and the rates allow {most}");
     let errors = reach(Lesson::OfGuessedCards, FigureKind::ThroughputRatio);
     assert!(ratio.value * errors > 1.2 * most, "errors of ratios alone reach farther");
 }
