@@ -37,6 +37,10 @@ use std::fmt;
 use std::sync::Arc;
 use tell::{Told, tell};
 
+/// So many clusters and fewer are each left out by the model. Of more, one is too little of the whole to change which ceiling binds, and a
+/// fit of each would take longer than all else.
+const FEW_CLUSTERS: usize = 4;
+
 /// What is to be learnt from.
 #[derive(Clone, Debug)]
 pub struct CalibrationRequest<'a> {
@@ -174,7 +178,8 @@ pub fn calibrate(request: &CalibrationRequest<'_>) -> Result<Calibration, Calibr
     let fitted_clusters: BTreeSet<usize> = clusters_of_fitted.into_iter().collect();
     progress.phase("fits without a run, without a log", (seen.len() + fitted_clusters.len()) as u64);
     let left_out = leaving_out.each(points.len(), &|index| places[index], (false, progress));
-    let left_out_clusters = leaving_out.each(points.len(), &|index| clusters[index], (true, progress));
+    let are_few = fitted_clusters.len() <= FEW_CLUSTERS;
+    let left_out_clusters = leaving_out.each(points.len(), &|index| clusters[index], (are_few, progress));
     let error = |predicted: f64, index: usize| predicted / points[index].measured - 1.0;
     let scatter = Scatter::new(points, &held, (&left_out, &left_out_clusters), fitted_clusters.len());
 

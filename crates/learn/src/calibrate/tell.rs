@@ -461,11 +461,8 @@ fn held_within(
         let mut start = best.at.clone();
         let mut fits_anew = |value: f64| {
             let Some(there) = found(&start, value) else { return false };
-            let anew = |from: Found| Some(search.descend(from, free)).filter(|found| found.cost <= enough);
-            // Where a ceiling takes the place of another, a step leads nowhere: each of the others is looked for over its bounds.
-            let elsewhere = |there: &Found| free.iter().find_map(|other| anew(search.scan(there, *other)?));
-            let found = anew(there.clone()).or_else(|| elsewhere(&there));
-            found.inspect(|found| start.clone_from(&found.at)).is_some()
+            let anew = Some(search.descend(there, free)).filter(|found| found.cost <= enough);
+            anew.inspect(|found| start.clone_from(&found.at)).is_some()
         };
         if fits_anew(end) {
             return end;
