@@ -300,7 +300,7 @@ pub fn diagnose(request: &DiagnoseRequest) -> Result<DiagnoseAnswer, Failure> {
                     // Above the first row stands a banner too: what it says of no run is left to it.
                     if with_rows.as_deref() != Some(file) {
                         if remark.says_failure() {
-                            let why = "a run failed above the rows that are read";
+                            let why = "a run failed, with no line that gives a figure above it";
                             add_failed(&mut failed, file, remark, RemarkKind::Failure, why);
                         } else if remark.is_row() {
                             let why = "a row or head of perftest behind something else, which is not read";
