@@ -299,14 +299,15 @@ impl Fit<'_, '_> {
             if is_stated { STATED * error_without } else { 0.0 }
         };
         ranked.sort_by(|a, b| (a.error - stated(a)).total_cmp(&(b.error - stated(b))));
+        let mut left = ranked.first().map_or(error_without, |one| one.error);
+        if let Some(pair) = self.pair(variants, error_without, &mut ranked, diagnosis) {
+            left = pair;
+        }
+        // To the degree that stands: beside another cause it may be another one.
         for candidate in &mut ranked {
             let said = spoken_for(candidate.cause, &candidate.change, self.system, machine);
             candidate.evidence.extend(said);
             candidate.evidence.extend(shape::spoken_for(candidate.cause, diagnosis));
-        }
-        let mut left = ranked.first().map_or(error_without, |one| one.error);
-        if let Some(pair) = self.pair(variants, error_without, &mut ranked, diagnosis) {
-            left = pair;
         }
         let mut groups: Vec<(Vec<f64>, CauseGroup)> = Vec::new();
         for candidate in ranked {
