@@ -4,8 +4,7 @@ use super::cause::{CauseChange, CauseDegree};
 use super::points::{self, Point, Runs, Series};
 use super::rows::{MOST_DEVIATION, MOST_OF_SERIES, Row, changed, deviation, gap};
 use crate::expect::ToolBench;
-use crate::points::is_software;
-use crate::run::{MANY_QUEUE_PAIRS, RunKind, ToolProgram};
+use crate::run::{MANY_QUEUE_PAIRS, RunKind, ToolProgram, is_software};
 use offpath_profile::System;
 use std::fmt;
 
