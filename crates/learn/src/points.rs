@@ -1,7 +1,7 @@
 //! Measured points of logs: which figures count, once each, and which are kept for prediction.
 
 use crate::printed::{Aside, PrintedRows};
-use crate::run::{MeasuredRun, NotARun, RunKind};
+use crate::run::{MeasuredRun, NotARun, RunKind, is_software};
 use offpath_logs::{
     LogCaution, LogDetail, LogFigure, LogMeasurement, LogMetric, MetricStatistic, MetricSubject,
 };
@@ -40,11 +40,6 @@ pub struct LogDoubt {
     pub said: String,
     /// Whether nothing that is learnt of them counts as measured.
     pub is_of_figures: bool,
-}
-
-/// Whether a device is by its name one in software, whose costs are a processor's.
-pub(crate) fn is_software(device: &str) -> bool {
-    ["rxe", "siw"].iter().any(|name| device.starts_with(name))
 }
 
 /// By how much one run may differ between two devices and both be of one kind of card.

@@ -1,7 +1,6 @@
 //! What a benchmark was asked to do, in full.
 
 use crate::dma::{DmaOperation, DmaRun};
-use crate::points::is_software;
 use offpath_logs::{
     LogCaution, LogConditions, LogDetail, LogMeasurement, LogOperation, LogTool, MetricSubject,
     TrafficDirections,
@@ -231,6 +230,11 @@ const MOST_INLINE: u64 = 1 << 14;
 const MOST_READS: u64 = 255;
 /// The greatest depth of a queue of a run.
 pub const MOST_DEPTH: u64 = 1 << 20;
+
+/// Whether a device is by its name one in software, whose costs are a processor's.
+pub(crate) fn is_software(device: &str) -> bool {
+    ["rxe", "siw"].iter().any(|name| device.starts_with(name))
+}
 
 impl ToolRun {
     /// One queue pair as the tool has it, nothing inline, of no stated length.
