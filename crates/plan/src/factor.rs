@@ -14,7 +14,7 @@ use offpath_route::Router;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What [`Factor::guessed_of`] calls waits, which are no station's.
+/// What a guess of waits is grouped under, which are no station's.
 pub const WAITS: &str = "waits";
 
 /// How a number came to be known.
