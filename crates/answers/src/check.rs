@@ -4,13 +4,13 @@ use crate::advice::{AdviceAnswer, BunchedAnswer, Doubt, FullestAnswer, GainAnswe
 use crate::figures::Unit;
 use crate::plan::unplanned;
 use crate::system::SystemAnswer;
-use crate::{ByName, SCHEMA_VERSION, setting};
+use crate::{ByName, SCHEMA_VERSION, command, setting};
 use offpath_plan::advice::{Advised, Depth, Edit, LEAST_GAIN, RULES, SEEDS, TrialBench, advise};
 use offpath_plan::check::Gap;
 use offpath_plan::choices::search;
 use offpath_plan::{Changes, Design, Setting};
 use offpath_terminal::failure::Failure;
-use offpath_terminal::options::SystemOptions;
+use offpath_terminal::options::{SystemOptions, as_shell_words};
 use offpath_terminal::output::Screen;
 use offpath_twin::Seed;
 use serde::Serialize;
@@ -49,6 +49,10 @@ pub struct CheckAnswer {
     pub design: String,
     /// Its file, as it was named.
     pub design_file: String,
+    /// The scenario that was looked at; null where the design has none.
+    pub scenario: Option<String>,
+    /// What was asked for beside the file, as options of a command line.
+    pub options: Vec<String>,
     /// The system of the design's own device.
     #[serde(flatten)]
     pub system: SystemAnswer,
@@ -79,6 +83,12 @@ pub struct CheckAnswer {
     /// What differs, where nothing was measured since the twin carries something else than was planned of the mix;
     /// null where it confirms the mix. With it the exit code is 1.
     pub unconfirmed: Option<UnconfirmedAnswer>,
+    /// The options with which it is not the design of the file on its own system, so that `--fix` is refused.
+    #[serde(skip)]
+    pub not_of_the_file: Vec<String>,
+    /// The options as `plan` takes them: it looks at no other mix than what it finds.
+    #[serde(skip)]
+    pub plan_options: Vec<String>,
     /// The design's file as it was read.
     #[serde(skip)]
     pub text_before: String,
@@ -88,6 +98,26 @@ pub struct CheckAnswer {
     /// What the card's mode means, where it is not the common one.
     #[serde(skip)]
     pub mode_note: Option<&'static str>,
+}
+
+/// What a design could do better, or each of its scenarios.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum CheckAnswers {
+    /// Of a design without scenarios, or of the scenario that was chosen.
+    One(Box<CheckAnswer>),
+    /// Of each scenario by itself. What one gains says nothing of another.
+    Scenarios(CheckedScenariosAnswer),
+}
+
+/// What a design's scenarios could do better.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CheckedScenariosAnswer {
+    /// Version of this schema.
+    pub schema_version: u32,
+    /// An answer each, in the file's order. Where changes are to be written, each is of the file with those of the scenarios
+    /// before it.
+    pub scenarios: Vec<CheckAnswer>,
 }
 
 /// A rule that says nothing.
@@ -132,7 +162,7 @@ pub struct UnconfirmedAnswer {
 ///
 /// # Errors
 /// As [`plan`](crate::plan::plan).
-pub fn check(request: &CheckRequest) -> Result<CheckAnswer, Failure> {
+pub fn check(request: &CheckRequest) -> Result<CheckAnswers, Failure> {
     CheckDraft::new(request, Design::load(&request.design, &request.changes)?)?.answer()
 }
 
@@ -145,28 +175,66 @@ impl<'a> CheckDraft<'a> {
         Ok(CheckDraft { setting: setting(&request.system)?, design, request })
     }
 
-    /// Checks it.
+    /// Checks it: a design without scenarios once, else each scenario by itself, or each that has the mix that is asked for.
     ///
     /// # Errors
     /// As [`check`].
-    pub fn answer(&self) -> Result<CheckAnswer, Failure> {
-        let CheckRequest { design: file, changes, seed, sure, .. } = self.request;
-        let design = &self.design;
+    pub fn answer(&self) -> Result<CheckAnswers, Failure> {
+        let CheckRequest { changes, sure, .. } = self.request;
+        let text = &self.design.source.1;
+        if self.design.scenarios.is_empty() {
+            return Ok(CheckAnswers::One(Box::new(self.one(changes, text).map_err(unplanned)?)));
+        }
+        let asked = changes.mix.as_deref();
+        let has_it = |name: &&String| -> Result<bool, Failure> {
+            let own = self.design.in_scenario(name)?;
+            let named =
+                own.alternatives.iter().map(|one| &one.name).chain(own.mixes.iter().map(|one| &one.name));
+            Ok(asked.is_none_or(|asked| { named }.any(|name| name == asked)))
+        };
+        let mut names = Vec::new();
+        for name in &self.design.scenarios {
+            if has_it(&name)? {
+                names.push(name);
+            }
+        }
+        // A mix that every plan has is every scenario's, and one that none has is refused there.
+        if names.is_empty() {
+            names.extend(&self.design.scenarios);
+        }
+        let (mut text, mut scenarios) = (text.clone(), Vec::new());
+        for name in names {
+            let changes = Changes { scenario: Some(name.clone()), ..changes.clone() };
+            let failed = |error: miette::Report| unplanned(error.wrap_err(format!("scenario `{name}`")));
+            let answer = self.one(&changes, &text).map_err(failed)?;
+            if *sure {
+                text.clone_from(&answer.text_after);
+            }
+            scenarios.push(answer);
+        }
+        Ok(CheckAnswers::Scenarios(CheckedScenariosAnswer { schema_version: SCHEMA_VERSION, scenarios }))
+    }
+
+    /// Checks a text of the design with some changes.
+    fn one(&self, given: &Changes, before: &str) -> Result<CheckAnswer, miette::Report> {
+        let CheckRequest { design: file, system: asked, seed, sure, .. } = self.request;
+        let (name, directory) = (&self.design.source.0, self.design.directory());
+        let design = &Design::parse(before, name, directory, given)?;
         // A mix that is asked for is put into the text, so that a remedy may choose another.
-        let mut text = design.source.1.clone();
-        if let Some(mix) = &changes.mix
+        let mut text = before.to_string();
+        if let Some(mix) = &given.mix
             && let Some(mut edit) = Edit::new(&text)
-            && edit.design("mix", mix).is_some()
+            && edit.design("mix", mix).is_ok()
         {
             text = edit.text();
         }
-        let changes = Changes { mix: None, ..changes.clone() };
-        let found = search(design, &changes, &self.setting, &|design| design).map_err(unplanned)?;
+        let changes = Changes { mix: None, ..given.clone() };
+        let plan_options = command::options(&changes, asked, *seed);
+        let found = search(design, &changes, &self.setting, &|design| design)?;
         let changes = found.map_or(changes, |found| found.changes);
-        let bench =
-            TrialBench::new(&design.source.0, design.directory(), &changes, &self.setting, Seed::new(*seed));
+        let bench = TrialBench::new(name, directory, &changes, &self.setting, Seed::new(*seed));
         let depth = if *sure { Depth::Sure } else { Depth::Every };
-        let advised = advise(&bench, &text, depth).map_err(unplanned)?;
+        let advised = advise(&bench, &text, depth)?;
         let system = self.setting.system(design, &design.device)?;
         let Advised {
             objective, runs, shares, advice, silent, left_out, together, text, unconfirmed, ..
@@ -175,6 +243,10 @@ impl<'a> CheckDraft<'a> {
             schema_version: SCHEMA_VERSION,
             design: design.name.clone(),
             design_file: file.display().to_string(),
+            scenario: given.scenario.clone(),
+            options: command::options(given, asked, *seed),
+            not_of_the_file: command::not_of_the_file(given, asked),
+            plan_options,
             system: SystemAnswer::of(&system),
             mix: runs,
             shares: shares.into_iter().collect(),
@@ -192,8 +264,11 @@ impl<'a> CheckDraft<'a> {
             left_out,
             fixed: false,
             unconfirmed: unconfirmed.as_ref().map(UnconfirmedAnswer::of),
-            text_before: design.source.1.clone(),
-            text_after: text,
+            text_after: match advice.is_empty() {
+                true => before.to_string(),
+                false => text,
+            },
+            text_before: before.to_string(),
             mode_note: system.mode_note(),
         })
     }
@@ -231,11 +306,38 @@ impl UnconfirmedAnswer {
     }
 }
 
+impl CheckAnswers {
+    /// The answers.
+    pub fn all(&self) -> &[CheckAnswer] {
+        match self {
+            CheckAnswers::One(one) => std::slice::from_ref(one),
+            CheckAnswers::Scenarios(all) => &all.scenarios,
+        }
+    }
+
+    /// The answers, to be told what became of them.
+    pub fn all_mut(&mut self) -> &mut [CheckAnswer] {
+        match self {
+            CheckAnswers::One(one) => std::slice::from_mut(one),
+            CheckAnswers::Scenarios(all) => &mut all.scenarios,
+        }
+    }
+
+    /// Every answer as a page of text; `verbose` says why each rule stays silent.
+    pub fn text(&self, screen: &Screen, verbose: bool) -> String {
+        let pages = self.all().iter().map(|one| {
+            let heading = one.scenario.as_ref().map(|name| screen.heading(&format!("Scenario: {name}")));
+            heading.unwrap_or_default() + &one.text(screen, verbose)
+        });
+        pages.collect::<Vec<String>>().join("\n")
+    }
+}
+
 impl CheckAnswer {
     /// The answer as a page of text; `verbose` says why each rule stays silent.
     pub fn text(&self, screen: &Screen, verbose: bool) -> String {
         let unit = Unit { payload_bytes: self.unit_payload_bytes };
-        let file = &self.design_file;
+        let plan = command::spelled("plan", &self.design_file, &self.plan_options);
         let shares = self.shares.iter().filter(|(_, share)| **share > 0.0005);
         let shares: Vec<String> =
             shares.map(|(name, share)| format!("{:.1}% {name}", share * 100.0)).collect();
@@ -250,7 +352,7 @@ impl CheckAnswer {
         if let Some(gap) = &self.unconfirmed {
             return format!(
                 "{text}\n{}\nnothing is measured: a gain over a mix that the twin does not confirm tells nothing\n\
-                 next: offpath plan {file} says what the mix rests on; `--mix NAME` checks another\n",
+                 next: {plan} says what the mix rests on; `--mix NAME` checks another\n",
                 gap.sentence(unit)
             );
         }
@@ -296,17 +398,24 @@ impl CheckAnswer {
         let together = self.together.as_ref().filter(|_| self.advice.len() > 1);
         let together = together.map(|gain| format!("all together, over all requests: {}\n", gain.text(unit)));
         let sure = self.advice.iter().filter(|one| !one.may_lose()).count();
+        let plan = command::spelled("plan", file, &self.plan_options);
+        let fix = format!("{} --fix", command::spelled("check", file, &self.options));
         let next = match (self.fixed, self.advice.len()) {
-            (true, 1) => format!("wrote 1 change to {file}\nnext: offpath plan {file}\n"),
-            (true, many) => format!("wrote {many} changes to {file}\nnext: offpath plan {file}\n"),
+            (true, 1) => format!("wrote 1 change to {file}\nnext: {plan}\n"),
+            (true, many) => format!("wrote {many} changes to {file}\nnext: {plan}\n"),
+            (false, _) if !self.not_of_the_file.is_empty() => format!(
+                "with{} this is not the file's own design on its own system, so that `--fix` is refused: write that into the \
+                 file first, or the changes by hand\n",
+                as_shell_words(&self.not_of_the_file)
+            ),
             // What is found without those that may lose may be more, since each is measured on top of the others.
             (false, all) => match sure {
                 0 => String::new(),
                 _ if sure == all => {
                     let changes = if all == 1 { "the change" } else { "the changes" };
-                    format!("next: offpath check {file} --fix writes {changes}\n")
+                    format!("next: {fix} writes {changes}\n")
                 }
-                _ => format!("next: offpath check {file} --fix writes those that do not lose\n"),
+                _ => format!("next: {fix} writes those that do not lose\n"),
             },
         };
         let silent = format!("{} of {} rules stay silent\n", self.silent.len(), self.rules);

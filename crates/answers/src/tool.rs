@@ -104,6 +104,9 @@ pub struct ToolAnswer {
     /// What such runs do, as `write` or `read both ways`, where predictions for this card were held to logs of other traffic alone, or of bandwidths alone where these are latencies; null
     /// elsewhere. No row is better known than weakly then.
     pub untold_traffic: Option<String>,
+    /// Why the errors that this card's own logs tell of such runs do not widen rows, a sentence each; empty where it has none, or
+    /// they widen all.
+    pub own_errors_passed_over: Vec<String>,
     /// How many of 256 joint draws are a system that carries the runs: the intervals are of these alone.
     pub interval_draws: usize,
     /// A row for each payload.
@@ -319,6 +322,7 @@ pub fn tool(request: &ToolRequest) -> Result<ToolAnswer, Failure> {
     let rows = rows.map(|((run, expected), known)| ToolRowAnswer::of(run, expected, known, &system.device));
     let rows = rows.collect();
     let first = &runs[0];
+    let own_errors_passed_over = passed_over(&system, bench.path(), &runs, (&expected, &known));
     Ok(ToolAnswer {
         schema_version: SCHEMA_VERSION,
         system: SystemAnswer::of(&system),
@@ -338,11 +342,51 @@ pub fn tool(request: &ToolRequest) -> Result<ToolAnswer, Failure> {
         span: span.map(LatencySpan::name),
         in_gbits: request.in_gbits,
         unlike_ends: unlike_ends(&system, &bench.path().to_string()),
-        untold_traffic: Some(first.traffic())
-            .filter(|traffic| system.is_untold(figure_kind(first).name(), traffic)),
+        untold_traffic: Some(first.traffic()).filter(|traffic| {
+            system.is_untold(figure_kind(first).name(), traffic, &bench.path().to_string())
+        }),
+        own_errors_passed_over,
         interval_draws: known[0].draws,
         rows,
     })
+}
+
+/// Why what the card's own logs tell of such runs widens rows no more than what other cards tell does, a sentence each.
+fn passed_over(
+    system: &System,
+    path: &Path,
+    runs: &[ToolRun],
+    (expected, known): (&[Expected], &[KnownFigure<'_>]),
+) -> Vec<String> {
+    let path = path.to_string();
+    let (mut on_guesses, mut bound): (u64, Vec<&str>) = (0, Vec::new());
+    let rows = runs.iter().zip(expected).zip(known);
+    for ((run, expected), _) in rows.filter(|(_, known)| matches!(known.errors, PastErrors::Of(_))) {
+        let (figure, traffic) = (figure_kind(run).name(), run.traffic());
+        let binding = expected.binding().name();
+        if system.learnt_errors(figure, (&traffic, &path), binding).is_some() {
+            on_guesses += 1;
+        } else if system.learnt_errors.iter().any(|own| own.figure == figure && own.is_of(&traffic, &path))
+            && !bound.contains(&binding)
+        {
+            bound.push(binding);
+        }
+    }
+    let guesses = (on_guesses > 0).then(|| {
+        format!(
+            "of {on_guesses} of {} rows what this card's own logs were off by does not speak: they rest for more than half on numbers that \
+             were not measured here",
+            runs.len()
+        )
+    });
+    let bound = (!bound.is_empty()).then(|| {
+        format!(
+            "of rows that {} bound this card's own logs do not say what predictions are wrong by: too few of them were, or one log alone \
+             tells of it",
+            bound.join(" and ")
+        )
+    });
+    guesses.into_iter().chain(bound).collect()
 }
 
 /// Refuses lists that perftest refuses, and those that it never posts.
@@ -400,6 +444,8 @@ pub(crate) fn known<'r>(
         of.push(FigureOf {
             kind: figure_kind(run),
             traffic: run.traffic(),
+            path: bench.path().to_string(),
+            bound_by: bench.expect(run).map_err(refused)?.binding().name().to_string(),
             has_evidence: router.route(&operations[0])?.is_published && run.queue_pairs < MANY_QUEUE_PAIRS,
         });
         bounds.push((PayloadBound::new(router, &operations)?, operations.len() as f64));
@@ -609,13 +655,16 @@ impl ToolAnswer {
             let others = if count > 0 { "The other rows: " } else { "Intervals: " };
             text += &format!("{others}{said}.\n");
         }
+        for said in &self.own_errors_passed_over {
+            text += &format!("The card's own errors: {said}.\n");
+        }
         if let Some(said) = self.system.latency_untold().filter(|_| self.span.is_some()) {
             text += &format!("Latencies: {said}.\n");
         } else if let Some(traffic) = &self.untold_traffic {
             text += &format!(
-                "No log of {traffic} is behind this card: what predictions of it are wrong by is not known from the card's own logs. \
-                 `offpath calibrate` with a log of {} tells.\n",
-                self.program
+                "No log of {traffic} on {} is behind this card: what predictions of it are wrong by is not known from the card's own \
+                 logs. `offpath calibrate` with a log of {} tells.\n",
+                self.path, self.program
             );
         }
         if self.interval_draws < DRAWS {

@@ -11,7 +11,7 @@ use offpath_fabric::local::{Local, LocalClock, LocalFabric};
 use offpath_fabric::{Backend, Fabric, Role};
 use offpath_quantity::Time;
 use offpath_twin::{TwinBackend, TwinFabric};
-use offpath_workload::{ClientOperation, Workload};
+use offpath_workload::{ClientOperation, Popularity, Workload};
 use std::collections::BTreeMap;
 
 fn shipped(letter: char) -> Workload {
@@ -79,7 +79,7 @@ fn every_workload_without_scans_runs_in_every_backend() {
 fn gets_are_spread_as_a_plan_says() {
     let workload = shipped('c');
     let mut options = StoreConfig::of_workload(&workload).expect("it fits").placed(Placement::SplitOneSided);
-    options.warm = 300;
+    options.warm = (0..300).collect();
     let shares = vec![(Placement::SocCacheRead, 0.76), (Placement::SocCacheSend, 0.24)];
     let load = ClientLoad { spread: Spread::Shares(shares), ..ClientLoad::of_workload(workload.clone()) };
     let run =
@@ -91,6 +91,31 @@ fn gets_are_spread_as_a_plan_says() {
     assert_eq!(report.share(Placement::SplitOneSided), 0.0);
 }
 
+/// A cache that begins with the hottest records answers nearly what a plan counts on, also where misses bring nothing in; with
+/// the first records it answers by their share.
+#[test]
+fn a_cache_warm_with_the_hottest_answers_what_a_plan_counts_on() {
+    let workload = shipped('c');
+    let hits = |warm: Vec<u64>| {
+        let put = Placement::SocCacheRead;
+        let mut options = StoreConfig::of_workload(&workload).expect("it fits").placed(put);
+        options.layout.cache_slots = 256;
+        options.warm = warm.into();
+        let load = ClientLoad::of_workload(workload.clone());
+        let backend = Local::new(7).clock(LocalClock::Manual);
+        let run = backend.run(kv::roles(&options, &load, &DriveState::new(3), None));
+        add_up(run.expect("the run ends").outcomes).cache_hit_ratio(put).expect("it looks into the cache")
+    };
+    let planned = Popularity::new(&workload).share_of_top(256);
+    let (hottest, all) = (hits(workload.hottest_records(256)), hits(workload.hottest_records(1000)));
+    // Sets of 16 slots leave a tenth of those out that fit as a whole (Poisson), the coldest of each.
+    assert!((0.9 * planned..planned).contains(&hottest), "{hottest} of {planned}");
+    // What takes their places is colder; 6000 gets tell a share to a hundredth.
+    assert!((hottest..planned + 0.01).contains(&all), "{all} of {planned}");
+    let first = hits((0..256).collect());
+    assert!(first < hottest - 0.05, "{first}, and {hottest} of the hottest");
+}
+
 /// What a run says of the card's cache: nearly all gets of one that holds nearly every record, some of one that fills as it is
 /// asked, and nothing of a placement that looks into none.
 #[test]
@@ -100,7 +125,7 @@ fn gets_that_the_cache_served_are_counted() {
         let mut options = StoreConfig::of_workload(&workload).expect("it fits").placed(put);
         // So many that few of the records share a slot.
         options.layout.cache_slots = 1 << 16;
-        options.warm = warm;
+        options.warm = (0..warm).collect();
         let load = ClientLoad::of_workload(workload.clone());
         let run = Local::new(7).clock(LocalClock::Manual).run(kv::roles(
             &options,

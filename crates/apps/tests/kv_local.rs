@@ -62,7 +62,7 @@ proptest! {
         options.layout.root_buckets = root_buckets;
         options.layout.slots = 20 + SPARE_SLOTS;
         options.preload = 4;
-        options.warm = 2;
+        options.warm = (0..2).collect();
         options.admit_after = 1;
         if by_engine {
             options.fetch = Fetch::Engine("dma".into());

@@ -6,7 +6,6 @@ mod diagnose;
 mod dma;
 mod expect;
 mod forms;
-mod threads;
 mod watch;
 
 /// Whether a page says something, wherever its lines break.

@@ -247,7 +247,8 @@ fn assert_holds(found: &Calibration, hidden: &System, name: &str) {
     let truth = of(hidden, name);
     let fitted = found.numbers.iter().find(|one| one.name == name);
     let kept = found.kept.iter().find(|one| one.name == name);
-    let said = fitted.map(|one| (one.low, one.high)).or_else(|| kept.and_then(|one| one.replacing));
+    let said = fitted.map(|one| (one.low, one.high));
+    let said = said.or_else(|| kept.and_then(|one| one.replacing.or(one.held)));
     match said {
         Some((low, high)) => {
             let around = 0.98 * low.base()..=1.02 * high.base();
@@ -511,7 +512,7 @@ fn errors_of_a_card_are_of_points_that_were_left_out() {
     let mut points = measured(&hidden, &runs(&["ib_read_bw", "ib_write_bw"], &[1, 8]), 3);
     points.retain(|point| point.run.payload() <= Bytes::new(2048));
     let found = learn(&points, &base, &fit).expect("it can be learnt");
-    let [WidenedErrors { errors, clusters: 4, widened }] = &found.learnt_errors[..] else {
+    let [WidenedErrors { errors, clusters: 4, widened, .. }] = &found.learnt_errors[..] else {
         panic!("{:?}", found.learnt_errors)
     };
     // Student's distribution of two degrees of freedom over the normal one: 1.886 over 1.282.
@@ -526,6 +527,66 @@ fn errors_of_a_card_are_of_points_that_were_left_out() {
     assert_eq!(other.learnt_errors, found.learnt_errors);
     let of_one = measured(&hidden, &runs(&["ib_read_bw"], &[8]), 3);
     assert!(learn(&of_one, &base, &fit).expect("it can be learnt").learnt_errors.is_empty());
+}
+
+/// A ceiling that one log alone felt is none where that log is left out: no number walks to where the search ends, a thread that either
+/// log tells has its own errors, and of what one log tells the card has none.
+#[test]
+fn what_one_log_tells_widens_nothing_else() {
+    let base = system(&[]);
+    let hidden = system(&[
+        "host_verbs.post_time=277ns",
+        "client.host_verbs.post_time=277ns",
+        "pcie0.rate=240Gbit/s",
+        "client.pcie0.rate=240Gbit/s",
+        "nic.queue_pair_rate=215Gbit/s",
+        "client.nic.queue_pair_rate=215Gbit/s",
+    ]);
+    let fit = ["client.host_verbs.post_time", "client.nic.queue_pair_rate", "client.pcie0.rate"];
+    // As many rows that the thread holds back as a log of every power of two has.
+    let whole = |queue_pairs: u64| {
+        let program = ToolProgram::named("ib_read_bw").expect("it is listed");
+        (1..=23).map(move |power| ToolRun {
+            queue_pairs,
+            cq_moderation: 100,
+            ..program.run(Bytes::new(1 << power))
+        })
+    };
+    let runs: Vec<ToolRun> = whole(1).chain(whole(8)).collect();
+    let points = measured(&hidden, &runs, 4);
+    let found = learn(&points, &base, &fit).expect("it can be learnt");
+    assert_eq!(found.numbers.len(), fit.len(), "{:?}", found.numbers);
+    assert!(!found.learnt_errors.is_empty());
+    for WidenedErrors { errors, .. } in &found.learnt_errors {
+        assert_eq!(errors.path, "client-host");
+        assert!(errors.bound_by.iter().all(|name| !name.contains("pcie0")), "{errors:?}");
+        assert!(errors.all_within < 0.3, "{errors:?}");
+    }
+    // By the base, whose link and port carry more than twice as much, and no farther.
+    assert!((0.5..2.0).contains(&found.left_out_clusters.greatest), "{:?}", found.left_out_clusters);
+}
+
+/// What was not seen holds a number from one side: a queue pair that is not what holds a run back carries no less, and takes no longer,
+/// than the run shows.
+#[test]
+fn what_was_not_fitted_is_no_worse_than_was_seen() {
+    let port = ["nic.port_rate=200Gbit/s", "client.nic.port_rate=200Gbit/s"];
+    let post = ["host_verbs.post_time=150ns", "client.host_verbs.post_time=150ns"];
+    let (base, hidden) = (system(&port), system(&[&port[..], &post].concat()));
+    let points = measured(&hidden, &runs(&["ib_read_bw", "ib_write_bw"], &[1, 8]), 11);
+    let found = learn(&points, &base, &[]).expect("it can be learnt");
+    let held = |name: &str| {
+        let kept = found.kept.iter().find(|one| one.name == name);
+        let kept = kept.unwrap_or_else(|| panic!("{name}: {:?} {:?}", found.kept, found.numbers));
+        let (low, high) = kept.held.unwrap_or_else(|| panic!("{kept:?}"));
+        assert_eq!(kept.taken, kept.value, "{kept:?}");
+        assert!((low.base()..=high.base()).contains(&of(&hidden, name)), "{kept:?}");
+        (low.base(), high.base())
+    };
+    let (low, _) = held("client.nic.queue_pair_rate");
+    assert!(low > 170e9, "{low}: one queue pair carried all that the port does");
+    let (_, high) = held("client.nic.queue_pair_request_time");
+    assert!(high < 175e3, "{high} ps: one queue pair took a request each 150 ns");
 }
 
 /// An outlier of one log moves nothing far.

@@ -174,6 +174,54 @@ fn several_cards_are_named_and_one_is_chosen_by_its_address() {
     assert!(error.to_string().contains("0000:01:00.0"), "{error}");
 }
 
+/// Ports of a machine with two cards, of which nothing says which stands in which, are no numbers of either.
+#[test]
+fn ports_of_another_card_are_not_added_up() {
+    let cards = "01:00.0 Infiniband controller: A Card\n02:00.0 Infiniband controller: A Card\n";
+    let port = |device: &str| {
+        format!(
+            "hca_id:\t{device}\n\tphys_port_cnt:\t\t1\n\t\tport:\t1\n\t\t\tstate:\t\t\tPORT_ACTIVE (4)\n\t\t\tactive_width:\t\t4X \
+             (2)\n\t\t\tactive_speed:\t\t25.0 Gbps (32)\n"
+        )
+    };
+    let of = |ports: &str| {
+        let mut facts = MachineFacts::default();
+        facts.read("lspci.txt", cards);
+        facts.read("ibv_devinfo.txt", ports);
+        describe(&facts, Some("02:00.0")).expect("it is named")
+    };
+    let rate = |description: &Description| {
+        let number = description.numbers.iter().find(|one| one.key == "port_rate")?;
+        Some(number.value.to_string())
+    };
+    let both = of(&(port("mlx5_0") + &port("mlx5_1")));
+    assert_eq!(rate(&both), None);
+    assert!(both.unsaid.iter().any(|said| said.contains("/sys/class/infiniband")), "{:?}", both.unsaid);
+    // Who lists one device alone has asked for it.
+    assert_eq!(rate(&of(&port("mlx5_1"))).as_deref(), Some("100 Gbit/s"));
+}
+
+/// A port that is down says nothing of the packets on the network.
+#[test]
+fn the_link_layer_is_that_of_ports_that_are_up() {
+    let port = |number: u64, state: &str, layer: &str| {
+        format!("\t\tport:\t{number}\n\t\t\tstate:\t\t\t{state}\n\t\t\tlink_layer:\t\t{layer}\n")
+    };
+    let of = |ports: &[String]| {
+        let mut facts = MachineFacts::default();
+        facts.read("ibv_devinfo.txt", &format!("hca_id:\tmlx5_0\n\tphys_port_cnt:\t\t2\n{}", ports.concat()));
+        let description = describe(&facts, None).expect("no card is no mistake");
+        description.numbers.iter().any(|one| one.key == "packet_header")
+    };
+    let (up, down) = ("PORT_ACTIVE (4)", "PORT_DOWN (1)");
+    assert!(of(&[port(1, up, "Ethernet"), port(2, down, "InfiniBand")]));
+    assert!(!of(&[port(1, down, "Ethernet"), port(2, up, "InfiniBand")]));
+    assert!(
+        !of(&[port(1, up, "Ethernet"), port(2, up, "InfiniBand")]),
+        "which of both the runs take is not said"
+    );
+}
+
 /// Without a base what is known stands in a file that is blank elsewhere; nothing known is lost.
 #[test]
 fn a_blank_draft_holds_what_is_known() {

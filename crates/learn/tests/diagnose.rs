@@ -677,6 +677,92 @@ fn files_of_measure_are_compared() {
     assert!(elsewhere.skipped.keys().all(|why| why.contains("--path client-soc")), "{:?}", elsewhere.skipped);
 }
 
+/// Points of `offpath measure` tell of waits as rows of perftest do: the mean over all windows counts beside their median, and
+/// latencies beyond the median that is compared.
+#[test]
+fn waits_show_in_files_of_measure_as_in_logs() {
+    let known = system("connectx7", &[]);
+    let bench = ToolBench::new(&known, "client-host").expect("a path");
+    let point = |kind: &str, size: u64, directions: TrafficDirections, more: &str| {
+        let (depth, verb) = if kind == "latency" { (1, "read") } else { (128, "write") };
+        format!(
+            "{{\"point\":\"{kind} {size}\",\"path\":\"client-host\",\"verb\":\"{verb}\",\"kind\":\"{kind}\",\"payload_bytes\":{size},\
+             \"queue_pairs\":1,\"tx_depth\":{depth},\"post_list\":1,\"cq_moderation\":{},\"inline_bytes\":0,\
+             \"posting_threads\":1,\"directions\":\"{}\",\"beside\":null,\"mtu_bytes\":4096,\"device\":\"a\",\
+             \"windows_measured\":3,\"measured_ns\":900000,{more}}}\n",
+            depth.min(100),
+            directions.name()
+        )
+    };
+    let of = |points: String| {
+        let text = format!("{{\"offpath_measure\":2}}\n{points}");
+        diagnose(&known, figures(&[("a.jsonl".to_string(), text)]), None, exactly).expect("it is compared")
+    };
+    // A window that took so many times as long as both others.
+    let rates = |times: f64, directions: TrafficDirections| {
+        let points = [64u64, 512, 4096].map(|size| {
+            let mut run = ToolProgram::named("ib_write_bw").expect("it is one").run(Bytes::new(size));
+            run.length = Some(RunLength::Duration(Time::from_us(900)));
+            run.directions = directions;
+            let rate = bench.expect(&run).expect("it is modelled").rate_per_s;
+            let window = |times: f64| {
+                format!("{{\"requests\":4000,\"time_ns\":{:.1},\"latency_ns_median\":null}}", 4e12 / rate * times)
+            };
+            let (even, slow) = (window(1.0), window(times));
+            let more = format!(
+                "\"windows\":[{even},{slow},{even}],\"operations_per_s_median\":{rate:.1},\"operations_per_s_min\":{:.1},\
+                 \"operations_per_s_max\":{rate:.1}",
+                rate / times
+            );
+            point("bandwidth", size, directions, &more)
+        });
+        of(points.concat())
+    };
+    let named = |found: &Diagnosis| found.shapes.iter().map(|shape| shape.name).collect::<Vec<_>>();
+    let stopped = rates(20.0, TrafficDirections::One);
+    assert_eq!(stopped.verdict, DiagnosisVerdict::Normal, "the median is as it should be");
+    assert!(named(&stopped).contains(&"burst"), "{:?}", stopped.shapes);
+    for point in &stopped.points {
+        let share = point.mean_share.expect("the mean is below the median") / point.share;
+        assert!((share - 3.0 / 22.0).abs() < 1e-6 && point.least_share() < 0.9, "{point:?}");
+    }
+    let even = rates(1.0, TrafficDirections::One);
+    assert!(!named(&even).contains(&"burst") && even.points.iter().all(|point| point.least_share() >= 0.99));
+    // Both directions have windows of their own, of which the mean is bounded.
+    let both = rates(20.0, TrafficDirections::Both);
+    for point in &both.points {
+        let share = point.mean_share.expect("the mean is below the median") / point.share;
+        assert!((share - 2.05 / 3.0).abs() < 1e-4, "{point:?}");
+    }
+    // Without a mean the percentile bounds it.
+    let latencies = |p99: f64, longest: f64| {
+        let run = ToolProgram::named("ib_read_lat").expect("it is one").run(Bytes::new(64));
+        let ns = bench.expect(&run).expect("it is modelled").latency.as_ns();
+        let more = format!(
+            "\"windows\":[],\"latency_ns_median\":{ns:.1},\"latency_ns_min\":{ns:.1},\"latency_ns_p99\":{:.1},\
+             \"latency_ns_max\":{longest:.1}",
+            ns * p99
+        );
+        of(point("latency", 64, TrafficDirections::One, &more))
+    };
+    let waited = latencies(100.0, 2.6e9);
+    let shape = waited.shapes.iter().find(|shape| shape.name == "timer-wait").expect("it is told");
+    assert!(
+        shape.what.contains("at least 1.99 times") && shape.what.contains("2600.000 ms"),
+        "{}",
+        shape.what
+    );
+    assert!(
+        (waited.points[0].mean_share.expect("it waited") - 1.0 / 1.99).abs() < 0.01,
+        "{:?}",
+        waited.points
+    );
+    assert_eq!(named(&latencies(1.1, 2.6e9)), ["timer-wait"], "one operation of a second");
+    assert_eq!(named(&latencies(100.0, 3e6)), ["tail"]);
+    let usual = latencies(3.0, 9e4);
+    assert!(usual.shapes.is_empty() && usual.points[0].mean_share.is_none(), "{:?}", usual.shapes);
+}
+
 /// A run that waits once for a timer takes a fixed time longer: that is asked for, whatever an operation seems to take.
 /// What perftest prints of a run by time: the mean, with the operations that one request at a time makes of it.
 #[test]
@@ -782,6 +868,47 @@ fn files_that_the_rows_prove_wrong_are_no_evidence() {
     assert!(other.contradictions[0].contains("8 GT/s x16"), "{:?}", other.contradictions);
     assert!(!has_evidence(&other), "{:?}", names(&other));
     assert!(own.contradictions.is_empty() && has_evidence(&own), "{:?}", own.contradictions);
+}
+
+/// The card's link and its port, as a machine's files state them.
+fn machine_of(link: &str, port: &str) -> offpath_learn::describe::Description {
+    let text = format!(
+        "00:01.0 PCI bridge: A Bridge\n\tBus: primary=00, secondary=3b, subordinate=3b, sec-latency=0\n\t\tLnkCap:\tPort #1, Speed \
+         16GT/s, Width x16\n\t\tLnkSta:\tSpeed {link}\n3b:00.0 Ethernet controller: B Card\n\t\tLnkCap:\tPort #0, Speed 16GT/s, Width \
+         x16\n\t\tLnkSta:\tSpeed {link}\nhca_id:\tmlx5_0\n\tphys_port_cnt:\t\t1\n\t\tport:\t1\n\t\t\tstate:\t\t\tPORT_ACTIVE \
+         (4)\n\t\t\tactive_width:\t\t4X (2)\n\t\t\tactive_speed:\t\t{port}\n"
+    );
+    let mut facts = offpath_logs::machine::MachineFacts::default();
+    facts.read("machine.txt", &text);
+    describe(&facts, None).expect("one card")
+}
+
+/// A link that is slower than it can be and that the profile has as it is explains no rows that are slower than it: the port does, which
+/// the files state at the rate that the rows have.
+#[test]
+fn what_files_state_speaks_by_its_value() {
+    let settings = ["pcie0.rate=128Gbit/s", "pcie0.encoding=0.984615", "nic.port_rate=100Gbit/s"];
+    let known = system("connectx7", &settings);
+    let slow = ["pcie0.rate=128Gbit/s", "pcie0.encoding=0.984615", "nic.port_rate=50Gbit/s"];
+    let bench = ToolBench::new(&hidden_system("connectx7", &slow), "client-host").expect("a path");
+    let texts: Vec<(String, String)> = ["ib_write_bw", "ib_read_bw"]
+        .iter()
+        .map(|program| (format!("{program}.log"), printed(&bench, program, &as_usual(), &mut Noise(5))))
+        .collect();
+    let of = |machine| diagnose(&known, figures(&texts), Some(&machine), exactly).expect("it is compared");
+    let found = of(machine_of("8GT/s, Width x16", "12.5 Gbps (16)"));
+    assert_eq!(found.contradictions, [""; 0]);
+    let first = &found.groups[0].findings[0];
+    assert_eq!(first.cause, Cause::PortRate, "{:?}", names(&found));
+    assert!(first.evidence.iter().any(|said| said.contains("port_rate 50 Gbit/s")), "{:?}", first.evidence);
+    assert!(first.degree.contains("50 of 100 Gbit/s"), "{}", first.degree);
+    let links =
+        found.groups.iter().flat_map(|group| &group.findings).find(|one| one.cause == Cause::PcieLink);
+    assert!(links.is_none_or(|link| link.evidence.is_empty()), "{links:?}");
+    // Files of a machine whose port carries less than a row has are of another one.
+    let other = of(machine_of("8GT/s, Width x16", "2.5 Gbps (1)"));
+    assert!(other.contradictions[0].contains("the ports carry 8 Gbit/s"), "{:?}", other.contradictions);
+    assert!(other.are_files_refuted && other.faults.is_empty(), "{:?}", other.faults);
 }
 
 /// A small gap that nothing explains is none, and no page speaks of a cause that it does not show.
@@ -1401,4 +1528,46 @@ fn iterations_say_how_many_queue_pairs_there_were() {
     assert_eq!((found.verdict, found.off.len()), (DiagnosisVerdict::Normal, 0), "{:?}", found.assumed);
     assert!(found.points.iter().all(|point| point.run.contains("8 queue pairs")), "{}", found.points[0].run);
     assert!(found.assumed.iter().any(|said| said.contains("8 times the 1000")), "{:?}", found.assumed);
+}
+
+/// Rows at half say as much of how many queue pairs there were as healthy ones, and of a WRITE's iterations a power of two is likelier than
+/// five times as many of another program.
+#[test]
+fn iterations_say_as_much_of_low_rows() {
+    let bench = ToolBench::new(&hidden_system("connectx7", &[]), "client-host").expect("a path");
+    fn of<const PAIRS: u64, const EACH: u64>(run: &mut ToolRun) {
+        run.queue_pairs = PAIRS;
+        run.length = Some(RunLength::Iterations(PAIRS * EACH));
+    }
+    type Change = fn(&mut ToolRun);
+    let cases: [(&str, u64, Change); 5] = [
+        ("ib_read_bw", 16, of::<16, 1000>),
+        ("ib_read_bw", 2, of::<2, 1000>),
+        ("ib_write_bw", 4, of::<4, 5000>),
+        ("ib_write_bw", 8, of::<8, 5000>),
+        ("ib_write_bw", 16, of::<16, 5000>),
+    ];
+    for (program, pairs, change) in cases {
+        for counted in [1.0, 0.5] {
+            let asked = Asked { runs: vec![change], has_head: false, counted, ..as_usual() };
+            let text = printed(&bench, program, &asked, &mut Noise(5));
+            let figures = figures(&[("a.log".to_string(), text)]);
+            let found = diagnose(&system("connectx7", &[]), figures, None, exactly).expect("it is compared");
+            let run = &found.points[0].run;
+            let verb = if program == "ib_read_bw" { "read" } else { "write" };
+            assert!(
+                run.contains(&format!("{pairs} queue pairs")) && run.contains(verb),
+                "{program}, {pairs}, {counted}: {run}: {:?}",
+                found.assumed
+            );
+            if counted < 1.0 {
+                assert_eq!(
+                    rank(&found, Cause::HalfCounted),
+                    Some(1),
+                    "{program}, {pairs}: {:?}",
+                    names(&found)
+                );
+            }
+        }
+    }
 }

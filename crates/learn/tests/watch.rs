@@ -1,8 +1,8 @@
 //! Counters beside a plan: rates are differences, and what is no rate is said.
 
 use offpath_learn::watch::{
-    COUNTERS, Counted, CounterReadings, NoReading, PlannedEndpoint, PlannedLink, PlannedTraffic, RateBasis,
-    Watch, WatchedInterval,
+    COUNTERS, Counted, CounterPlace, CounterReadings, NoReading, PlannedEndpoint, PlannedLink,
+    PlannedTraffic, RateBasis, Watch, WatchedInterval,
 };
 use offpath_logs::{LogItem, LogReader};
 use offpath_route::WireWay;
@@ -93,10 +93,39 @@ fn watched(at: usize, rate: Option<f64>, counters: &[(&str, u64, u64)]) -> Watch
     assert!(refused.is_empty(), "{refused:?}");
     let planned = planned();
     let watch = Watch { planned: &planned, at: &planned.endpoints[at], rate, devices: &[] };
-    let found: Vec<WatchedInterval> =
-        readings.intervals().map(|(from, to, counted)| watch.interval(from, to, &counted)).collect();
+    let found: Vec<WatchedInterval> = readings
+        .intervals()
+        .into_iter()
+        .map(|(from, to, counted)| watch.interval(from, to, &counted))
+        .collect();
     assert_eq!((found.len(), found[0].from_ns, found[0].to_ns), (1, 100_500_000_000, 101_500_000_000));
     found.into_iter().next().expect("there is one")
+}
+
+/// Two tools that read one after the other have their readings between each other's: each is compared with its own last one.
+#[test]
+fn readings_of_several_files_are_compared_each_with_its_own() {
+    let at = |time: &str, file: &str, value: u64| format!("time {time}\n/sys/class/{file}:{value}\n");
+    let (reads, errors) = (hardware("rx_read_requests"), port("port_rcv_errors"));
+    let log = at("100.5", &reads, 5)
+        + &at("100.6", &errors, 0)
+        + &at("110.5", &reads, 1005)
+        + &at("110.6", &errors, 70);
+    let (readings, refused) = read(&log);
+    assert!(refused.is_empty(), "{refused:?}");
+    let all = readings.intervals();
+    let spans: Vec<(u64, u64)> =
+        all.iter().map(|(from, to, _)| (from / 100_000_000, to / 100_000_000)).collect();
+    assert_eq!(spans, [(1005, 1105), (1006, 1106)]);
+    let grew: Vec<u64> = all
+        .iter()
+        .flat_map(|(.., counted)| counted.values())
+        .map(|counted| match counted {
+            Counted::Grew { by, .. } => *by,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(grew, [1000, 70]);
 }
 
 const PORT: &str = "infiniband/nic_0/ports/1/counters";
@@ -192,7 +221,7 @@ fn a_load_is_met_to_a_tenth() {
         let packets = format!("/sys/class/{}", port("port_xmit_packets"));
         let (readings, _) = read(&format!("time 1\n{packets}:0\ntime 2\n{packets}:{count}\n"));
         let watch = Watch { planned: &planned, at: &planned.endpoints[0], rate: None, devices: &[] };
-        let (from, to, counted) = readings.intervals().next().expect("there are two");
+        let (from, to, counted) = readings.intervals().into_iter().next().expect("there are two");
         assert_eq!(watch.interval(from, to, &counted).differences().len(), differences, "{count}");
     }
 }
@@ -229,7 +258,7 @@ fn a_counter_that_the_next_reading_lacks_is_said() {
     let of = |second: &str| {
         let (readings, _) = read(&format!("time 1\n{reads}:5\n{order}:7\n{packets}:5\ntime 2\n{second}"));
         let watch = Watch { planned: &planned, at: &planned.endpoints[0], rate: None, devices: &[] };
-        let (from, to, counted) = readings.intervals().next().expect("there are two");
+        let (from, to, counted) = readings.intervals().into_iter().next().expect("there are two");
         let found = watch.interval(from, to, &counted).without_rate;
         found.into_iter().map(|one| one.counted).collect::<Vec<_>>()
     };
@@ -242,7 +271,7 @@ fn a_counter_that_the_next_reading_lacks_is_said() {
     // A device that is gone is lost with all of its counters, where another goes on.
     let other = packets.replace("nic_0", "nic_9");
     let (readings, _) = read(&format!("time 1\n{order}:7\n{other}:5\ntime 2\n{other}:9\n"));
-    let (.., counted) = readings.intervals().next().expect("there are two");
+    let (.., counted) = readings.intervals().into_iter().next().expect("there are two");
     let lost = counted.iter().filter(|(_, one)| matches!(one, Counted::Vanished { from: 7 }));
     assert_eq!(lost.count(), 1, "{counted:?}");
 }
@@ -265,6 +294,154 @@ fn a_counter_of_errors_is_none_of_a_healthy_run() {
     assert_eq!(grown("resp_cqe_flush_error").troubles().count(), 0, "a program that ends has some");
     let still = watched(0, None, &[(&packets, 0, 2_000_000), (&hardware("req_new_kind_err"), 5, 5)]);
     assert_eq!(still.without_rate, []);
+}
+
+/// What node_exporter exports of a counter: its two values, one second apart, beside packets as planned.
+fn exported(name: &str, before: u64, after: u64) -> WatchedInterval {
+    let packets = format!("/sys/class/{}", port("port_xmit_packets"));
+    let family = format!("# TYPE {name} counter\n{name}{{device=\"nic_0\",port=\"1\"}}");
+    let (readings, refused) = read(&format!(
+        "time 1\n{packets}:0\n{family} {before}\ntime 2\n{packets}:2000000\n{family} {after}\n"
+    ));
+    assert!(refused.is_empty(), "{refused:?}");
+    let planned = planned();
+    let watch = Watch { planned: &planned, at: &planned.endpoints[0], rate: None, devices: &[] };
+    let (from, to, counted) = readings.intervals().into_iter().next().expect("there are two");
+    watch.interval(from, to, &counted)
+}
+
+/// Prometheus text says of a counter what the file says that node_exporter reads it from.
+#[test]
+fn what_is_exported_says_what_its_file_says() {
+    let packets = port("port_xmit_packets");
+    for row in COUNTERS {
+        let Some(own) = row.exported else { continue };
+        let file = if row.places.contains(&CounterPlace::PortCounters) {
+            port(row.name)
+        } else {
+            hardware(row.name)
+        };
+        let name = format!("node_infiniband_{own}_total");
+        // What was counted in words is exported in bytes.
+        let unit = row.worth;
+        let text = exported(&name, 7 * unit, 107 * unit);
+        let told = text.counters.iter().find(|one| one.name == name).expect("it is known");
+        assert_eq!(told.per_s, 100.0 * unit as f64, "{name}");
+        if row.name == "port_xmit_packets" {
+            continue;
+        }
+        let sysfs = watched(0, None, &[(&packets, 0, 2_000_000), (&file, 7, 107)]);
+        let of = |found: &WatchedInterval| {
+            let troubles: Vec<bool> = found.troubles().map(|(_, trouble)| trouble.loses()).collect();
+            (found.basis, found.without_rate.len(), troubles)
+        };
+        assert_eq!(of(&text), of(&sysfs), "{name}");
+        // Where the port's own counter stops, what is exported of it stops.
+        let most = ((1 << row.bits) - 1) * unit;
+        let is_port = row.places.contains(&CounterPlace::PortCounters);
+        let stuck = exported(&name, most, most)
+            .without_rate
+            .iter()
+            .any(|one| one.counted == Counted::Stuck { bits: row.bits });
+        assert_eq!(stuck, is_port, "{name}");
+    }
+}
+
+/// Each counter of errors that the collector `infiniband` of node_exporter has (a7dcc3a) is known or named, and no acceptance
+/// test is passed by what moved.
+#[test]
+fn no_error_that_is_exported_is_passed_over() {
+    const COLLECTED: &str = "\
+         excessive_buffer_overrun_errors_total link_downed_total link_error_recovery_total \
+         local_link_integrity_errors_total port_constraint_errors_received_total \
+         port_constraint_errors_transmitted_total port_discards_received_total \
+         port_discards_transmitted_total port_errors_received_total port_receive_remote_physical_errors_total \
+         port_receive_switch_relay_errors_total symbol_error_total vl15_dropped_total \
+         duplicate_requests_packets_total implied_nak_seq_errors_total local_ack_timeout_errors_total \
+         out_of_buffer_drops_total out_of_sequence_packets_received_total packet_sequence_errors_total \
+         req_cqes_errors_total  req_remote_access_errors_total \
+         req_remote_invalid_request_errors_total resp_cqes_errors_total  \
+         resp_local_length_errors_total resp_remote_access_errors_total rnr_nak_retry_packets_received_total \
+         roce_adp_retransmits_total roce_adp_retransmits_timeout_total rx_icrc_encapsulated_errors_total";
+    for own in COLLECTED.split_ascii_whitespace() {
+        let name = format!("node_infiniband_{own}");
+        let found = exported(&name, 7, 107);
+        let is_lost = found.troubles().any(|(_, trouble)| trouble.loses())
+            || found.without_rate.iter().any(|one| one.loses());
+        assert!(is_lost, "{name}");
+    }
+    let unknown = exported("node_infiniband_new_kind_errors_total", 7, 107);
+    assert_eq!(unknown.without_rate[0].counted, Counted::Unknown { by: 100 });
+    assert!(unknown.without_rate[0].loses());
+    // The kernel drops packets of its own.
+    let kernel = exported("node_network_receive_drop_total", 7, 107);
+    assert!(!kernel.without_rate[0].loses());
+}
+
+/// Drops of a priority, on which lossless traffic is, and those of a port that pauses without an end are the port's; what
+/// else ethtool calls errors is named.
+#[test]
+fn drops_of_a_priority_are_the_ports() {
+    let of = |name: &str| {
+        let packets = format!("/sys/class/{}", port("port_xmit_packets"));
+        let (readings, _) = read(&format!(
+            "time 1\n{packets}:0\nNIC statistics:\n     {name}: 7\ntime 2\n{packets}:2000000\nNIC statistics:\n     {name}: 57\n"
+        ));
+        let planned = planned();
+        let watch = Watch { planned: &planned, at: &planned.endpoints[0], rate: None, devices: &[] };
+        let (from, to, counted) = readings.intervals().into_iter().next().expect("there are two");
+        let found = watch.interval(from, to, &counted);
+        let named = found.troubles().count() + found.without_rate.len();
+        let loses = found.troubles().any(|(_, trouble)| trouble.loses())
+            || found.without_rate.iter().any(|one| one.loses());
+        (named, loses)
+    };
+    for name in [
+        "rx_prio3_discards",
+        "rx_prio3_buf_discard",
+        "rx_prio0_cong_discard",
+        "tx_pause_storm_error_events",
+        "tx_prio1_new_drops",
+    ] {
+        assert_eq!(of(name), (1, true), "{name}");
+    }
+    for name in [
+        "tx_pause_storm_warning_events",
+        "rx_wqe_err",
+        "rx_vport_error_packets",
+        "rx_out_of_buffer",
+        "dev_out_of_buffer",
+        "rx_oversize_pkts_buffer",
+    ] {
+        assert_eq!(of(name), (1, false), "{name}");
+    }
+    assert_eq!(of("rx_prio3_pause_duration"), (0, false));
+}
+
+/// A counter whose file holds no number, as the kernel's `N/A (no PMA)`, is there, and nobody knows what it counted.
+#[test]
+fn a_counter_that_is_read_nowhere_is_said() {
+    let planned = planned();
+    let [packets, errors, wait] = ["port_xmit_packets", "symbol_error", "port_xmit_wait"]
+        .map(|name| format!("/sys/class/{}", port(name)));
+    let mut readings = CounterReadings::default();
+    let log = format!("time 1\n{packets}:0\n{errors}:N/A (no PMA)\n{wait}:\ntime 2\n{packets}:2000000\n");
+    for item in LogReader::new(log.as_bytes()) {
+        match item.expect("it is in memory") {
+            LogItem::Measurement(figure) => assert_eq!(readings.add(&figure), None),
+            LogItem::Remark(remark) => readings.add_remark(&remark),
+        }
+    }
+    let of = |devices: &[String]| {
+        let watch = Watch { planned: &planned, at: &planned.endpoints[0], rate: None, devices };
+        let (from, to, counted) = readings.intervals().into_iter().next().expect("there are two");
+        let found = watch.interval(from, to, &counted).without_rate;
+        let told = found.into_iter().map(|one| (one.key.name.clone(), one.counted, one.loses()));
+        told.collect::<Vec<_>>()
+    };
+    let unread = |name: &str, loses| (name.to_string(), Counted::Unread, loses);
+    assert_eq!(of(&[]), [unread("port_xmit_wait", false), unread("symbol_error", true)]);
+    assert_eq!(of(&["nic_9".to_string()]), [], "another device's counters are left out");
 }
 
 /// A driver that was loaded anew clears all counters: those that count faster stand higher again than before.
@@ -304,7 +481,7 @@ fn a_counter_that_may_have_wrapped_past_where_it_stood_gives_no_rate() {
             format!("time 1\n{reads}:5\n{into}:5\ntime {}\n{reads}:{to}\n{into}:{packets}\n", 1 + seconds);
         let (readings, _) = read(&text);
         let watch = Watch { planned: &planned, at: &planned.endpoints[0], rate: None, devices: &[] };
-        let (from, to, counted) = readings.intervals().next().expect("there are two");
+        let (from, to, counted) = readings.intervals().into_iter().next().expect("there are two");
         watch.interval(from, to, &counted).without_rate
     };
     let may = |by| Counted::MayHaveWrapped { by };
@@ -357,7 +534,7 @@ fn what_has_no_device_is_of_no_chosen_one() {
                time 2\n/sys/class/infiniband/nic_0/ports/1/counters/port_xmit_packets:9\nNIC statistics:\n     rx_packets_phy: 9\n";
     let (readings, _) = read(log);
     assert_eq!(readings.devices().into_iter().collect::<Vec<_>>(), ["nic_0"]);
-    let (from, to, counted) = readings.intervals().next().expect("there are two");
+    let (from, to, counted) = readings.intervals().into_iter().next().expect("there are two");
     for (devices, known, untold) in [(vec![], 2, 0), (vec!["nic_0".to_string()], 1, 1)] {
         let watch = Watch { planned: &planned, at: &planned.endpoints[0], rate: None, devices: &devices };
         let found = watch.interval(from, to, &counted);
@@ -392,7 +569,7 @@ fn a_machine_of_many_sees_its_part() {
     planned.endpoints[0].inside = 1.0;
     let (readings, _) = read(&format!("time 1\n/sys/class/{packets}:1\ntime 2\n/sys/class/{packets}:9\n"));
     let watch = Watch { planned: &planned, at: &planned.endpoints[0], rate: None, devices: &[] };
-    let (from, to, counted) = readings.intervals().next().expect("there are two");
+    let (from, to, counted) = readings.intervals().into_iter().next().expect("there are two");
     assert!(!watch.interval(from, to, &counted).is_compared());
 }
 
@@ -401,7 +578,10 @@ fn a_machine_of_many_sees_its_part() {
 fn the_page_has_every_counter() {
     let page = include_str!("../../../docs/watch.md");
     for row in COUNTERS {
-        assert!(page.contains(&format!("`{}`", row.name)), "{} is not in docs/watch.md", row.name);
+        let exported = row.exported.map(|own| format!("node_infiniband_{own}_total"));
+        for name in exported.iter().map(String::as_str).chain([row.name]) {
+            assert!(page.contains(&format!("`{name}`")), "{name} is not in docs/watch.md");
+        }
     }
 }
 

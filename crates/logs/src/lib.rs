@@ -43,3 +43,4 @@ pub use measurement::{
     WorkRate,
 };
 pub use reader::{LineAccount, LogItem, LogReader, LogRemark, RemarkKind};
+pub use tools::sysfs_counter;

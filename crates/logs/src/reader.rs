@@ -3,7 +3,7 @@
 use crate::document::{self, Node};
 use crate::failure::says_failure;
 use crate::measurement::{LogCaution, LogMeasurement, LogTool};
-use crate::tools::{LineTool, MeasuredSuite, all_tools, read_document};
+use crate::tools::{LineTool, MeasuredSuite, all_tools, has_perftest_row, perftest_fails, read_document};
 use std::borrow::Cow;
 use std::collections::{BTreeSet, VecDeque};
 use std::io::{self, BufRead};
@@ -80,6 +80,34 @@ impl LogRemark {
         };
         is_caption || text.starts_with(['#', '+']) || words.any(is_prompt)
     }
+}
+
+impl LogRemark {
+    /// Whether the line says that a run failed, as perftest says it or the system, its launcher or its shell, and no note does.
+    pub fn says_failure(&self) -> bool {
+        let small = self.text.trim().to_ascii_lowercase();
+        let is_banner = BANNERS.iter().any(|of| small.contains(of));
+        !is_banner
+            && !self.is_note()
+            && (says_failure(&small) || small.len() <= 1_000 && perftest_fails(untitled(untagged(&small))))
+    }
+
+    /// Whether the line is a row or a head of perftest behind something else, such as a time or the name of a machine.
+    pub fn is_row(&self) -> bool {
+        !self.is_note() && has_perftest_row(&self.text)
+    }
+}
+
+/// Failures of which a machine's banner speaks, and no run does.
+const BANNERS: &[&str] = &["login", "failed units"];
+
+/// A line without the name before it by which a launcher says whose it is, as in `node1: ` and `[node1] `.
+fn untitled(text: &str) -> &str {
+    let behind = match text.strip_prefix('[') {
+        Some(rest) => rest.split_once("] "),
+        None => text.split_once(": ").filter(|(name, _)| !name.contains(char::is_whitespace)),
+    };
+    behind.map_or(text, |(_, rest)| rest.trim_start())
 }
 
 /// What became of a log's lines: each counts once.

@@ -13,7 +13,9 @@ mod spdk;
 mod stress_ng;
 mod sysbench;
 
+pub use counters::sysfs_counter;
 pub(crate) use measure::MeasuredSuite;
+pub(crate) use perftest::{fails as perftest_fails, has_row as has_perftest_row};
 
 use crate::decimal::Printed;
 use crate::document::Node;

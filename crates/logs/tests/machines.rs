@@ -154,8 +154,12 @@ fn masked_files_say_the_same_and_identify_nothing() {
         "2001:db8::17",
         "0xb8cef60300aa0417",
         "6f1e2ab0-77aa-4e02-9be1-0c42a103b54b",
+        "NODE17",
+        "b8cef6aa0418",
+        "001122334455",
     ];
-    let more = "host node17.cluster.example and node17, not node170\nPermanent address: aa:04:17:0e:3f:9b\n\
+    let more = "host node17.cluster.example and node17, not node170\nNODE17-p0: node17_mlx5 at Node17.Cluster.Example\n\
+                up: enxb8cef6aa0418:\nnamed rocexb8cef60300aa0417\nenx001122334455 tx 123456789012\nPermanent address: aa:04:17:0e:3f:9b\n\
                 eth0:aa:04:17:0e:3f:9b at 192.168.7.21:4791\n\
                 inet6 2001:db8::17/64 guid 0xb8cef60300aa0417\nroot=UUID=6f1e2ab0-77aa-4e02-9be1-0c42a103b54b\n";
     for name in ["narrow", "behind-switch", "card-in-host", "card-itself"] {
@@ -170,6 +174,12 @@ fn masked_files_say_the_same_and_identify_nothing() {
                 );
             }
             assert!(hidden.contains("node170"), "another name is no secret");
+            assert!(hidden.contains("tx 123456789012"), "a number is none either");
+            let (guid, name) = (hidden.find(" guid 0x["), hidden.find("named rocex["));
+            let mark = |at: Option<usize>| {
+                hidden[at.expect("it is there")..].split_once('[').map(|(_, mark)| &mark[..8])
+            };
+            assert_eq!(mark(guid), mark(name), "{file}: a device's name and its GUID belong together");
             assert_eq!(hidden.lines().count(), text.lines().count() + more.lines().count(), "{file}");
             plain.read(&file, &text);
             masked.read(&file, &hidden);

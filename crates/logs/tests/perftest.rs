@@ -1235,6 +1235,21 @@ fn both_ends_of_a_run_call_their_queue_pairs_alike() {
     assert_eq!(names(&[one], &[]), None);
 }
 
+/// What `offpath import` wrote is named as that, in either form, and no figure is taken twice.
+#[test]
+fn an_import_is_no_log() {
+    let json = "{\n  \"schema_version\": 2,\n  \"measurements\": [\n    {\"file\": \"a.log\", \"line\": 3, \"value\": 1.5}\n  ],\n  \
+        \"remarks\": [],\n  \"files\": []\n}\n";
+    let csv =
+        "file,line,row,tool,metric,value,step,span\na.log,3,1,perftest,bandwidth_gbit_per_s_mean,1.5,0.1,\n";
+    for imported in [json, csv] {
+        let found = read(imported);
+        assert!(found.figures.is_empty(), "{:?}", found.figures);
+        let [one] = &found.remarks[..] else { panic!("{:?}", found.remarks) };
+        assert!(one.kind == RemarkKind::Withheld && one.why.contains("Give the log itself"), "{one:?}");
+    }
+}
+
 /// What `offpath path --as` prints looks like a log, and is none; a log behind it is.
 #[test]
 fn a_prediction_is_no_log() {

@@ -10,5 +10,6 @@ mod machine;
 mod malformed;
 mod measure;
 mod report;
+mod threads;
 mod torture;
 mod watch;

@@ -1070,6 +1070,173 @@ fn a_card_of_a_card_loads_from_another_folder() {
     assert_eq!(read.code, 0, "{}", read.stderr);
 }
 
+/// A row as `path --as` has it: how far its 80% interval reaches from end to end.
+fn reach_of(card: &str, program: &str, more: &[&str]) -> f64 {
+    let said = json(&[&["path", card, "--as", program], more].concat());
+    let row = &said["rows"][0];
+    let of = |key: &str| row[key].as_f64().unwrap_or_else(|| panic!("{key}: {row}"));
+    of("operations_high_80_per_s") / of("operations_low_80_per_s")
+}
+
+/// Numbers that a READ of one and of eight queue pairs tell.
+const TOLD_BY_READS: [&str; 6] = [
+    "--fit",
+    "client.host_verbs.post_time",
+    "--fit",
+    "client.nic.queue_pair_rate",
+    "--fit",
+    "client.pcie0.rate",
+];
+
+/// Who learns a card from two logs knows no row of it less well than who has learnt nothing, and sees at once that it carries a fifth.
+#[test]
+fn a_card_of_two_logs_is_known_no_worse_than_its_base() {
+    let folder = folder("no-worse");
+    let path = |name: &str| folder.join(name).display().to_string();
+    fs::write(path("1.log"), log(1, 277.0, 150.0)).expect("written");
+    fs::write(path("8.log"), log(8, 279.0, 200.0)).expect("written");
+    fs::write(path("fifth.log"), log(8, 5.0 * 279.0, 200.0 / 5.0)).expect("written");
+    let card = path("two.toml");
+    let logs = [path("1.log"), path("8.log")];
+    let request = ["calibrate", &logs[0], &logs[1], "--base", "connectx7", "-o", &card];
+    let found = learnt(&[&request[..], &TOLD_BY_READS].concat());
+    for one in found["card_errors"].as_array().expect("a list") {
+        // What the link carries one log alone tells.
+        assert!(!one["bound_by"].to_string().contains("pcie0"), "{one}");
+    }
+    for queue_pairs in ["1", "8"] {
+        for size in ["8", "512", "4096", "65536", "1048576"] {
+            let run = ["-q", queue_pairs, "-s", size, "--mtu", "4KiB"];
+            let (own, base) =
+                (reach_of(&card, "ib_read_bw", &run), reach_of("connectx7", "ib_read_bw", &run));
+            assert!(own <= base, "{run:?}: {own} on the card, {base} on its base");
+        }
+    }
+    let low = json(&["diagnose", &path("fifth.log"), "--device", &card]);
+    assert_eq!(low["verdict"], "low", "{low:#}");
+}
+
+/// What was measured of a card stays in the next one that is learnt from it, and its errors do as far as they still speak for it, in
+/// the device's file, its testbed's and its hosts' alike.
+#[test]
+fn what_was_measured_before_stays() {
+    let folder = folder("before");
+    let path = |name: &str| folder.join(name).display().to_string();
+    let of_reads = [log(1, 277.0, 150.0), log(1, 279.0, 151.0), log(8, 278.0, 200.0), log(8, 276.0, 199.0)];
+    let logs: Vec<String> = (0..of_reads.len()).map(|place| path(&format!("{place}.log"))).collect();
+    for (file, text) in logs.iter().zip(&of_reads) {
+        fs::write(file, text).expect("written");
+    }
+    let (first, second, third) = (path("first.toml"), path("second.toml"), path("third.toml"));
+    let logs: Vec<&str> = logs.iter().map(String::as_str).collect();
+    let request = [&["calibrate", "--base", "connectx7", "-o", &first], &logs[..], &TOLD_BY_READS].concat();
+    let before = learnt(&request);
+    assert_eq!(
+        (&before["facts_stay"], before["base_errors"].as_array().map(Vec::len)),
+        (&false.into(), Some(0))
+    );
+    // WRITEs of one size tell the thread alone.
+    let mut write = 0;
+    let mut next = |card: &str, post_ns: f64| {
+        write += 1;
+        let own = path(&format!("write{write}.log"));
+        let rows = (1..=11).map(|power| (f64::from(1 << power), 1e9 / post_ns));
+        let text = log_of(8, rows).replace("RDMA_Read", "RDMA_Write").replace(" Outstand reads  : 16\n", "");
+        fs::write(&own, text.replace("CQ Moderation", "Max inline data : 0[B]\n CQ Moderation"))
+            .expect("written");
+        learnt(&["calibrate", &own, "--base", &first, "--fit", "client.host_verbs.post_time", "-o", card])
+    };
+    let found = next(&second, 278.0);
+    let stays = found["measured_before"].as_array().expect("a list");
+    for name in ["client.nic.queue_pair_rate", "client.pcie0.rate"] {
+        assert!(stays.iter().any(|one| one == name), "{name}: {stays:?}");
+        let [one, other] = [&first, &second].map(|card| {
+            let shown = json(&["device", "show", card]);
+            let numbers = shown["numbers"].as_array().expect("a list");
+            let own = numbers.iter().find(|one| one["name"] == name).expect("the card has it").clone();
+            ["text", "low", "high", "provenance", "source"].map(|key| own[key].clone())
+        });
+        assert_eq!(one, other, "{name}");
+    }
+    let errors = found["base_errors"].as_array().expect("a list");
+    assert!(!errors.is_empty() && errors.iter().all(|one| one["stays"] == true), "{errors:?}");
+    for run in [["-q", "8", "-s", "64"], ["-q", "8", "-s", "1048576"]] {
+        let (one, other) = (reach_of(&first, "ib_read_bw", &run), reach_of(&second, "ib_read_bw", &run));
+        assert!(other < 1.05 * one, "{run:?}: {one} before, {other} after");
+    }
+    // A thread that is another now was not behind the errors that were seen.
+    let found = next(&third, 380.0);
+    let errors = found["base_errors"].as_array().expect("a list");
+    let gone =
+        |one: &serde_json::Value| one["stays"] == false && one["why"].to_string().contains("post_time");
+    assert!(!errors.is_empty() && errors.iter().all(gone), "{errors:?}");
+    let said = json(&["path", &third, "--as", "ib_read_bw", "-q", "8", "-s", "64"]);
+    assert_ne!(said["rows"][0]["errors_learnt_on"], serde_json::json!(["third"]), "{said:#}");
+}
+
+/// What an overlay gives is in the card as what is set is; what no card's file can say is refused before anything is read.
+#[test]
+fn what_an_overlay_gives_is_in_the_card() {
+    let folder = folder("overlay");
+    let path = |name: &str| folder.join(name).display().to_string();
+    fs::write(path("one.log"), log(1, 300.0, 150.0)).expect("written");
+    let overlay = |name: &str, line: &str| {
+        let text = format!("[overlay]\nname = \"{name}\"\ndescription = \"for a test\"\n\n[set]\n{line}\n");
+        fs::write(path(&format!("{name}.toml")), text).expect("written");
+        path(&format!("{name}.toml"))
+    };
+    let (log, card) = (path("one.log"), path("mine.toml"));
+    let slow = overlay("slow", "\"network.delay\" = \"700 ns\"");
+    let fit = ["--fit", "client.host_verbs.post_time"];
+    let request = ["calibrate", &log, "--base", "connectx7", "--overlay", &slow, "-o", &card];
+    learnt(&[&request[..], &fit].concat());
+    let shown = json(&["device", "show", &card]);
+    let number =
+        shown["numbers"].as_array().expect("a list").iter().find(|one| one["name"] == "network.delay");
+    let number = number.expect("the card has it");
+    assert_eq!((&number["text"], &number["provenance"]), (&"700 ns".into(), &"assumed".into()), "{number}");
+    assert!(
+        number["source"].as_str().is_some_and(|source| source.contains("slow.toml` gave it")),
+        "{number}"
+    );
+    fs::write(path("empty.log"), "").expect("written");
+    let empty = path("empty.log");
+    let times = overlay("times", "\"nic.pass_time\" = { times = 2 }");
+    let refused = offpath(&["calibrate", &empty, "--base", "connectx7", "--overlay", &times]);
+    let words = "leaves `client.nic.pass_time` at 100 ns, and the card has one number for both";
+    assert!(refused.code == 2 && said(&refused).contains(words), "{}: {}", refused.code, said(&refused));
+    let refused = offpath(&["calibrate", &empty, "--base", "bluefield2", "--overlay", "one-pool"]);
+    let words = "makes `nic.reserved_inflight_slots` a multiple of";
+    assert!(refused.code == 2 && said(&refused).contains(words), "{}: {}", refused.code, said(&refused));
+}
+
+/// What offpath read out of a log before is named as that; a remark that many lines of a file earn is made once.
+#[test]
+fn what_is_said_of_many_lines_is_said_once() {
+    let folder = folder("folded");
+    let path = |name: &str| folder.join(name).display().to_string();
+    let whole = log(8, 300.0, 150.0);
+    // Of every third size, so that each row but the first lacks two before it.
+    let head: String = whole.lines().take(10).map(|line| format!("{line}\n")).collect();
+    let rows: String = whole.lines().skip(10).step_by(3).map(|row| format!("{row}\n")).collect();
+    let ruler = "-".repeat(87);
+    let runs = format!("{ruler}\n{head}{rows}{ruler}\n");
+    fs::write(path("many.log"), runs).expect("written");
+    let log = path("many.log");
+    let request = ["calibrate", &log, "--base", "connectx7", "--fit", "client.host_verbs.post_time"];
+    let found = json(&request);
+    let all = found["incomplete"].as_array().expect("a list").len();
+    assert!(all > 3, "{found:#}");
+    let text = wide_answer(&request);
+    let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("incomplete: ")).collect();
+    assert!(lines.len() < 3 && lines.iter().any(|line| line.ends_with(" lines)")), "{lines:?}");
+    let imported = offpath(&["import", &log, "--format", "json"]);
+    fs::write(path("imported.json"), imported.stdout).expect("written");
+    let refused = offpath(&["calibrate", &path("imported.json"), "--base", "connectx7"]);
+    let words = "what `offpath import` wrote of a log, and no log";
+    assert!(refused.code == 2 && said(&refused).contains(words), "{}: {}", refused.code, said(&refused));
+}
+
 /// perftest has as many READs in flight as the device, whatever it is asked for.
 #[test]
 fn more_reads_in_flight_than_the_card_has_are_refused() {
@@ -1132,13 +1299,17 @@ fn what_is_held_is_as_near_as_what_is_measured() {
         assert_eq!((&untold, is_own), (&traffic.into(), false), "{program} {more:?}");
         assert!(of_other > 1.1 * of_read, "{program} {more:?}: {of_other}, {of_read}");
         let text = wide_answer(&[&["path", &card, "--as", program, "-s", "64"], more].concat());
-        assert!(text.contains(&format!("No log of {traffic} is behind this card")), "{text}");
+        assert!(text.contains(&format!("No log of {traffic} on client-host is behind this card")), "{text}");
     }
     // No log has a latency: whatever prints one says so, in whichever testbed the card stands, until one has.
     let with = folder.join("timed.toml").display().to_string();
     let text = fs::read_to_string(&card).expect("it was written");
     let (before, errors) = text.split_once("[throughput_errors]").expect("it has errors");
-    let timed = errors.replace("\"throughput\"", "\"latency\"");
+    let timed = errors.replace("\"throughput\"", "\"latency\"").replace("[throughput_", "[latency_");
+    // Whatever a latency rests on, one thing binds it.
+    let timed: String =
+        timed.lines().filter(|line| !line.starts_with("bound_by")).map(|line| format!("{line}\n")).collect();
+    let timed = timed.split("[latency_errors_2]").next().expect("there is a first part");
     let text = format!("{before}[latency_errors]{timed}\n[throughput_errors]{errors}");
     fs::write(&with, text.replace("\"held\"", "\"timed\"")).expect("it can be written");
     let design = concat!(env!("CARGO_MANIFEST_DIR"), "/../../designs/echo-headroom.toml");
@@ -1158,6 +1329,9 @@ fn what_is_held_is_as_near_as_what_is_measured() {
         }
         let said = json(&["path", card, "--as", "ib_read_lat", "-s", "8"]);
         assert_eq!(said["untold_latency"], is_said);
+        // Errors of its own that do not widen a row are said to be passed over, and why.
+        let passed_over = said["own_errors_passed_over"].to_string();
+        assert_eq!(passed_over.contains("that were not measured here"), !is_said, "{passed_over}");
     }
     let text = wide_answer(&["path", "connectx7", "--as", "ib_read_lat", "-s", "8"]);
     assert!(!text.contains("no log of latencies"), "{text}");

@@ -440,6 +440,31 @@ fn a_check_says_measures_and_writes() {
     assert_eq!(fs::read_to_string(&file).expect("it is there"), after);
 }
 
+/// A number that draws move with others is moved by itself there, and a reader hears so; what is alike in print is named nowhere.
+#[test]
+fn a_sensitivity_says_what_is_moved_by_itself() {
+    let sensitivity = |steps: &str, more: &[&str]| {
+        let (_folder, file, _) = written(steps);
+        let said = offpath(&[&["plan", file.to_str().expect("a UTF-8 path")], more].concat());
+        assert_eq!(said.code, 0, "{}", said.stderr);
+        let said = said.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        let (_, after) = said.split_once("sensitivity: ").expect("it is said");
+        after.split_once("not modelled").expect("it ends").0.to_string()
+    };
+    let waits = "{ read = \"client-host\", bytes = \"64 B\" }, { wait = \"15 us\" }, { wait = \"10 us\" }";
+    let said = sensitivity(waits, &["--goal", "lowest-p99", "--load", "1M/s"]);
+    assert_eq!(
+        said.matches("(moved by itself; draws move your unnamed waits together)").count(),
+        2,
+        "{said}"
+    );
+    let said = sensitivity("{ read = \"client-host\", bytes = \"8 MiB\" }", &[]);
+    for pair in said.split("gives about ").skip(1) {
+        let (low, high) = pair.split_once(" / about ").expect("two figures");
+        assert!(!high.starts_with(low), "{said}");
+    }
+}
+
 /// What is given beside a design has no place in its file.
 #[test]
 fn a_refusal_points_at_what_it_names() {
@@ -480,6 +505,107 @@ fn a_remedy_that_may_lose_is_not_written() {
         "{said}"
     );
     assert_eq!(fs::read_to_string(&file).expect("it is there"), text);
+}
+
+/// A design of alternatives in a file of its own.
+fn of_alternatives(alternatives: &str) -> (tempfile::TempDir, std::path::PathBuf, String) {
+    let text = format!(
+        "[design]\nname = \"d\"\ndevice = \"bluefield2\"\nobjective = \"most-throughput\"\nrank_by = \"throughput\"\n\
+         {alternatives}"
+    );
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("design.toml");
+    fs::write(&file, &text).expect("it can be written");
+    (folder, file, text)
+}
+
+const ASKED: &str = "request = [\n    { send = \"client-soc\", bytes = \"64 B\" },\n    { compute = \"soc\", time = \"120 ns\" },\n    \
+                     { read = \"soc-host\", bytes = \"128 B\" },\n    { send-ud = \"soc-client\", bytes = \"64 B\" },\n]\n";
+
+/// Each scenario is looked at and named, and the command that is told writes what was shown.
+#[test]
+fn a_check_looks_at_each_scenario() {
+    let (_folder, file, text) = of_alternatives(&format!(
+        "[[alternative]]\nname = \"one\"\nscenario = \"A\"\nrequest = [{{ read = \"client-host\", bytes = \"64 B\" }}]\n\
+         [[alternative]]\nname = \"two\"\nscenario = \"B\"\n{ASKED}"
+    ));
+    let path = file.to_str().expect("a UTF-8 path");
+    let report = json(&["check", path]);
+    let scenarios = report["scenarios"].as_array().expect("a list");
+    let found = scenarios.iter().map(|one| {
+        check(one, &schema("check.json"), "check.json");
+        (one["scenario"].as_str().expect("its name"), one["advice"][0]["rule"].as_str().expect("it gains"))
+    });
+    assert_eq!(
+        found.collect::<Vec<_>>(),
+        [("A", "shard-across-endpoints"), ("B", "batch-doorbells")],
+        "{report}"
+    );
+    let page = |command: &str| -> String {
+        answer(&[command, path]).split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let checked = page("check");
+    for part in ["Scenario: A", "Scenario: B", "--scenario A --fix writes", "--scenario B --fix writes"] {
+        assert!(checked.contains(part), "{part}: {checked}");
+    }
+    let planned = page("plan");
+    assert!(planned.contains("--scenario B --fix writes it"), "{planned}");
+    let fixed = json(&["check", path, "--scenario", "B", "--fix"]);
+    check(&fixed, &schema("check.json"), "check.json");
+    assert_eq!((&fixed["scenario"], &fixed["fixed"]), (&"B".into(), &true.into()), "{fixed}");
+    let after = fs::read_to_string(&file).expect("it is there");
+    assert!(after.starts_with(text.split_once("[[alternative]]\nname = \"two\"").expect("B").0), "{after}");
+    assert!(after.contains("batch = "), "{after}");
+    let fixed = json(&["check", path, "--fix"]);
+    let written = |at: usize| fixed["scenarios"][at]["fixed"].as_bool();
+    assert_eq!((written(0), written(1)), (Some(true), Some(false)), "{fixed}");
+    assert!(fs::read_to_string(&file).expect("it is there").contains("one on soc"), "{fixed}");
+}
+
+/// What one scenario gains by steps that it shares may be another's loss.
+#[test]
+fn a_fix_of_one_scenario_changes_no_other() {
+    let (_folder, file, text) = of_alternatives(&format!(
+        "[[alternative]]\nname = \"one\"\nscenario = \"A\"\nlike = \"two\"\nmixed = true\n\
+         [[alternative]]\nname = \"two\"\nscenario = \"B\"\n{ASKED}"
+    ));
+    let path = file.to_str().expect("a UTF-8 path");
+    let report = json(&["check", path, "--scenario", "A"]);
+    let remedy = report["advice"][0]["remedy"].as_str().expect("it gains");
+    assert!(remedy.contains("; it changes `two` of scenario `B` too"), "{remedy}");
+    let fixed = json(&["check", path, "--fix"]);
+    for (at, other) in ["`two` of scenario `B`", "`one` of scenario `A`"].into_iter().enumerate() {
+        let left_out = fixed["scenarios"][at]["left_out"][0].as_str().expect("it is left out");
+        assert!(left_out.contains(other) && left_out.contains("says nothing of others"), "{left_out}");
+    }
+    // What is added belongs to one scenario, and what was there is as it was.
+    let after = fs::read_to_string(&file).expect("it is there");
+    let added = after.strip_prefix(&text).expect("the file's own lines stand");
+    assert_eq!(added.matches("[[alternative]]").count(), added.matches("scenario = ").count(), "{added}");
+}
+
+/// The next command asks about the same: with the options that were given, and without what would be refused with them.
+#[test]
+fn the_next_command_has_the_options_that_were_given() {
+    let slower = ASKED.replace("120 ns", "50 us");
+    let (_folder, file, _) = of_alternatives(&format!(
+        "[[alternative]]\nname = \"one\"\n{slower}[[alternative]]\nname = \"two\"\n{ASKED}"
+    ));
+    let path = file.to_str().expect("a UTF-8 path");
+    let said = |arguments: &[&str]| -> String {
+        let said = offpath(&[&["check", path], arguments].concat());
+        assert_eq!(said.code, 0, "{}", said.stderr);
+        said.stdout.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let page = said(&["--mix", "two", "--seed", "2"]);
+    assert!(page.contains(&format!("next: offpath check {path} --mix two --seed 2 --fix writes")), "{page}");
+    let page = said(&["--mix", "two", "--set", "soc.cores=4"]);
+    assert!(page.contains("with --set soc.cores=4 this is not the file's own design"), "{page}");
+    assert!(!page.contains("--fix writes") && !page.contains("next: "), "{page}");
+    let page = said(&["--mix", "two", "--fix"]);
+    assert!(page.contains(&format!("wrote 1 change to {path} next: offpath plan {path}")), "{page}");
+    let after = fs::read_to_string(&file).expect("it is there");
+    assert!(after.contains("batch = ") && after.contains("mix = \"two\""), "{after}");
 }
 
 #[test]
@@ -1284,6 +1410,27 @@ fn a_sweep_that_is_written_is_resumed_by_no_other() {
     assert_eq!(offpath(&resume).code, 0);
 }
 
+/// Where the disk takes no byte, no empty file is left that would refuse the same sweep a moment later.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_sweep_that_could_not_write_leaves_nothing() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for name in ["rows.csv", "rows.json"] {
+        let file = directory.path().join(name);
+        let path = file.to_str().expect("a UTF-8 path");
+        let out = [&SWEEP[..], &["--out", path]].concat();
+        let full = std::process::Command::new("sh")
+            .args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_offpath")])
+            .args(&out)
+            .output()
+            .expect("it runs");
+        assert_eq!(full.status.code(), Some(74), "{}", String::from_utf8_lossy(&full.stderr));
+        assert_eq!(fs::read_dir(directory.path()).expect("it is there").count(), 0, "{name}");
+        assert_eq!(offpath(&out).code, 0);
+        fs::remove_file(&file).expect("it was written");
+    }
+}
+
 #[test]
 fn a_sweep_resumes_where_it_was_cut_off() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -1965,7 +2112,25 @@ fn a_run_says_that_a_plan_is_for_other_requests() {
         |slots| offpath(&store_on_twin(&c, &["--mix", file, "--cache", slots, "--warm", "1000"])).stderr;
     let small = hits("16");
     assert!(small.contains("plan.json` counts on 90.0%") && small.contains("--cache SLOTS"), "{small}");
-    assert_eq!(hits("1000"), "");
+    let large = hits("1000");
+    assert!(large.contains("counts on 90.0%") && large.contains("fewer slots"), "{large}");
+    // What makes the cache the plan's: its slots, records that are warm, and time where gets of the mix fill it.
+    let remedies = |placement: &str, ratio: f64, warm: &str| {
+        let cached = serde_json::json!({
+            "schema_version": 2, "workload_properties": {}, "device": "bluefield2", "cache_hit_ratio": ratio,
+            "cache": { "entries": 256 }, "optimal": { "shares": { placement: 1 } },
+        });
+        fs::write(&plan, cached.to_string()).expect("it is written");
+        offpath(&store_on_twin(&c, &["--mix", file, "--cache", "128", "--warm", warm])).stderr
+    };
+    let read = remedies("A5-read", 0.9, "16");
+    for words in ["by `--cache 256`", "by `--warm 256`", "so that `--warm-up` fills nothing"] {
+        assert!(read.contains(words), "{words}: {read}");
+    }
+    let send = remedies("A5-send", 0.9, "16");
+    assert!(send.contains("a longer `--warm-up`") && !send.contains("fills nothing"), "{send}");
+    let more = remedies("A5-read", 0.1, "256");
+    assert!(more.contains("by `--cache 256`") && !more.contains("--warm"), "{more}");
     // The DMA engine is a part of what the shares are best for.
     let system = serde_json::json!({
         "schema_version": 2, "workload_properties": {}, "device": "bluefield2", "fetch_engine": "dma",
@@ -2370,32 +2535,26 @@ fn what_nothing_published_is_about_is_named() {
         let page = answer(&["plan", file.to_str().expect("a UTF-8 path")]);
         page.split_whitespace().collect::<Vec<_>>().join(" ")
     };
-    let copies = page("{ copy = \"soc-host-dma\", bytes = \"4 KiB\" }");
-    assert!(copies.contains("nothing is fitted to published rows about `copy`: order only"), "{copies}");
+    let copies = page("{ copy = \"soc-dma\", bytes = \"4 KiB\" }");
+    let about = "nothing is fitted to published rows about `copy` on `soc-dma`: order only";
+    assert!(copies.contains(about), "{copies}");
+    let between = page("{ copy = \"soc-host-dma\", bytes = \"4 KiB\" }");
+    assert!(!between.contains("nothing is fitted to published rows"), "{between}");
     assert!(!copies.contains("atomics: no published row"), "{copies}");
     let atomics = page("{ fetch-and-add = \"client-soc\" }");
     assert!(atomics.contains("atomics: no published row is about one"), "{atomics}");
     assert!(!atomics.contains("fitted to published rows about `"), "{atomics}");
-    let sweep = |verb: &str, path: &str| {
-        answer(&[
-            "sweep",
-            "bluefield2",
-            "--path",
-            path,
-            "--verb",
-            verb,
-            "--clients",
-            "1",
-            "--operations",
-            "1000",
-        ])
+    let sweep = |device: &str, verb: &str, path: &str| {
+        answer(&["sweep", device, "--path", path, "--verb", verb, "--clients", "1", "--operations", "1000"])
     };
-    let copies = sweep("copy", "soc-host-dma");
+    let copies = sweep("bluefield2", "copy", "soc-host-dma");
     assert!(
-        copies.contains("Nothing is fitted to published rows about `copy`") && !copies.contains("atomics"),
+        !copies.contains("Nothing is fitted to published rows") && !copies.contains("atomics"),
         "{copies}"
     );
-    assert!(sweep("fetch-and-add", "client-soc").contains("Nothing is published of atomics"));
+    let loads = sweep("bluefield3", "load", "dpa-dpa:soc");
+    assert!(loads.contains("Nothing is fitted to published rows about `load`"), "{loads}");
+    assert!(sweep("bluefield2", "fetch-and-add", "client-soc").contains("Nothing is published of atomics"));
 }
 
 /// Of a card of which no verb was measured nothing is better known than an order, and what is said to be is in its page.

@@ -353,7 +353,7 @@ fn a_latency_with_a_tail_is_not_accepted() {
     // Far less than a timer's time, and a mean that is no longer what is expected.
     let (code, text) = of("lossy.log", us * 300.0, 35_000.0);
     let text = crate::common::unbroken(&text);
-    assert!(code == 1 && text.contains("by the mean of the latencies and not by the median"), "{text}");
+    assert!(code == 1 && text.contains("by the mean and not by the median"), "{text}");
     let (code, text) = of("stalled.log", us * 300.0, 655_360.0);
     assert!(code == 1 && text.contains("Some operations waited") && text.contains("655.360 ms"), "{text}");
 }
@@ -512,6 +512,28 @@ fn what_says_nothing_good_is_not_accepted() {
     let none: [&str; 0] = [];
     assert_eq!(of("noted.log", &[&rows, "# node 2\nsecond run:\n", &rows], &[]), none);
     assert_eq!(of("before.log", &["it begins now\n", &rows], &[]), none);
+    // Above the first row a banner is one, and what failed there failed.
+    let banner = "Welcome to node2\nThere were 3 failed login attempts since the last successful login.\n\
+                  System load: 0.08  Processes: 300\nMem: 263780000 12000 250000 100 1024 251000\n# an attempt that failed\n";
+    assert_eq!(of("banner.log", &[banner, &rows], &[]), none);
+    let prefixed: String = rows.lines().map(|line| format!("Nov 30 11:54:01 {line}\n")).collect();
+    for above in [
+        "Couldn't connect to server:18515\n",
+        "node1: Unable to open file descriptor for socket connection\n",
+        " IB device mlx5_1 not found\n",
+        "bash: ib_read_bw: command not found\n",
+        "Segmentation fault (core dumped)\n",
+        "slurmstepd: error: *** STEP 7.0 CANCELLED ***\n",
+        "[node1]  65536      1000             92.31              92.30             0.176048\n",
+        prefixed.as_str(),
+    ] {
+        let found = of("above.log", &[above, &rows], &[]);
+        assert!(
+            found.len() == 1 && found[0].contains("not measured or not compared: "),
+            "{above}: {found:?}"
+        );
+        assert!(found[0].contains("above.log:"), "{above}: {found:?}");
+    }
     let after = rows.lines().count() + 1;
     let found = of("unread.log", &[&rows, "Connection to node2 closed.\n"], &[]);
     assert!(found.len() == 1 && found[0].contains(&format!("unread.log:{after}: ")), "{found:?}");

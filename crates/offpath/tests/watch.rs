@@ -166,6 +166,17 @@ fn loss_that_is_not_known_is_no_agreement() {
         };
         assert!(text.contains(verdict), "{text}");
     }
+    // And one whose file has no number at all.
+    let line = "/sys/class/infiniband/nic_0/ports/1/counters/symbol_error:N/A (no PMA)\n";
+    let text =
+        readings(rate, 1.0).replace("time 1700000010.5\n", &format!("{line}time 1700000010.5\n")) + line;
+    let found = offpath(&["watch", "--expect", &plan_file, &file(folder.path(), "loss.txt", &text)]);
+    let text = found.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        found.code == 1 && text.contains("symbol_error of nic_0: no rate: its file holds no number"),
+        "{text}"
+    );
+    assert!(text.contains("whether packets were lost is not known"), "{text}");
     assert_eq!(of(Some(7), Some(7)).0, 0);
     assert_eq!(of(None, Some(0)).0, 0);
 }
@@ -214,6 +225,7 @@ fn what_is_no_plan_or_no_reading_is_refused() {
             plan.as_object_mut().expect("an object").remove("traffic");
         }),
         ("c", "carries 0 Gbit/s", |plan| plan["traffic"]["links"][0]["capacity_gbit_per_s"] = 0.0.into()),
+        ("l", "names no link that they pass", |plan| plan["traffic"]["links"] = serde_json::json!([])),
         ("d", "no machine has", |plan| plan["traffic"]["endpoints"][0]["machines"] = 0.into()),
         ("e", "`schema_version` is 0", |plan| plan["schema_version"] = 0.into()),
         ("f", "several scenarios", |plan| {

@@ -7,11 +7,11 @@
 
 use crate::check::{self, CheckedPlan, Chosen, Settled, plan_and_check};
 use crate::choices::{self, Margin, Search, margins, search};
-use crate::confidence::{Mechanism, Ranged};
+use crate::confidence::{Mechanism, Ranged, Rate};
 use crate::design::{Changes, Design, Objective, set_number};
 use crate::factor::{Base, Factor, factors_of};
 use crate::planner::{PlanError, Ready, Setting, prepare_any, prepare_named};
-use crate::residual::{FigureKind, Lesson, Widened};
+use crate::residual::{FigureKind, Lesson, Reach, Widened};
 use crate::rests::{Basis, MovedFigures, least_on};
 use crate::sample::{DRAWS, Drawn, JointSample, MechanismSample, strata};
 use crate::side_by_side::side_by_side;
@@ -84,8 +84,14 @@ pub struct Comparison {
     /// The best device that has processors of its own, at the numbers as they are; none where the devices are all of one
     /// sort.
     pub card: Option<usize>,
-    /// In which share of the draws that count it beats every one without by a hundredth.
-    pub card_best_in: Option<f64>,
+    /// What the draws that count say, widened by past errors.
+    pub said: DrawsSay,
+    /// What the same draws say without these.
+    pub said_without_errors: DrawsSay,
+    /// What those of them say without these that are of the base mechanism, and those of others; none where none is open.
+    pub said_by_mechanism: Option<[DrawsSay; 2]>,
+    /// The mechanisms that the evidence leaves open of any of the devices.
+    pub open: Vec<String>,
     /// In which share of the draws one of the devices has a plan: which is the best is told of these alone.
     pub counted_in: f64,
     /// Requests per second at which the host's time is compared: the load that was asked for, else what each of them
@@ -97,6 +103,17 @@ pub struct Comparison {
     pub unlike: Option<String>,
     /// What is to be said of the comparison.
     pub notes: Vec<String>,
+}
+
+/// What some draws say of which device is the better one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DrawsSay {
+    /// In which share of them the best card beats every plain NIC by a hundredth; none where the devices are of one sort.
+    pub card_best_in: Option<f64>,
+    /// In which share the device that is the best at the numbers as they are beats every other by a hundredth.
+    pub best_in: f64,
+    /// In which share none beats it by that.
+    pub as_good_in: f64,
 }
 
 /// A device with its plan.
@@ -154,10 +171,12 @@ pub struct Contest {
     pub host_basis: Basis,
     /// In which share of the draws it has a plan that carries the load that is asked for.
     pub carried_in: f64,
-    /// In which share of the draws that count it beats every other by a hundredth.
+    /// In which share of the draws that count, widened by past errors, it beats every other by a hundredth.
     pub best_in: f64,
     /// In which share of them no other beats it by a hundredth.
     pub as_good_in: f64,
+    /// The same of both without past errors.
+    pub without_errors: (f64, f64),
     /// Its worth over that of the reference; none of the reference itself.
     pub over: Option<DeviceRatio>,
     /// For which cards the errors speak that its worth is widened by.
@@ -166,14 +185,24 @@ pub struct Contest {
     of_host: Lesson,
 }
 
+impl Contest {
+    /// By which factor errors may move the rate of its best mix.
+    fn reach(&self) -> Reach {
+        let sure = &self.checked.plan.recommendation;
+        Reach::of(sure.is_widened.then_some((sure.lesson, FigureKind::Throughput)))
+    }
+}
+
 /// A device beside the reference.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DeviceRatio {
     /// Its worth by the design's goal over the reference's; none where the reference takes nothing of what the goal spares,
     /// so that no ratio says by how much.
     pub ratio: Option<Ranged>,
-    /// In which share of the draws that count it is better by a hundredth.
+    /// In which share of the draws that count, widened by past errors, it is better by a hundredth.
     pub better_in: f64,
+    /// The same without past errors.
+    pub better_without_errors_in: f64,
     /// Cores of the host that it frees.
     pub freed_cores: Ranged,
     /// Both over the draws alone, without what past predictions of ratios were wrong by.
@@ -208,11 +237,13 @@ pub struct Turn {
     pub device: Option<usize>,
 }
 
-/// What one draw gives of one device. Where it does not carry the load that is asked for its worth and the host's time are
-/// not numbers.
+/// What one draw gives of one device. Where it does not carry the load that is asked for its worth is not a number, and the
+/// host's time is that of what it carries, for as much of it as the load.
 #[derive(Clone, Copy, Debug)]
 struct Figures {
     worth: f64,
+    /// Where throughput is sought, what ports and links alone would carry of the same mix.
+    most: f64,
     latency_s: f64,
     host_cores: f64,
 }
@@ -624,6 +655,14 @@ struct AtValue {
     worths: Vec<Option<f64>>,
 }
 
+/// The worths of all devices in one draw.
+struct DrawnWorths {
+    of_base: bool,
+    drawn: Vec<Option<f64>>,
+    /// As past errors may have them.
+    widened: Vec<Option<f64>>,
+}
+
 /// The joint sample of all devices, and each at the ends of each number.
 struct Joint {
     objective: Objective,
@@ -633,6 +672,10 @@ struct Joint {
     sparing: Vec<Vec<(String, f64)>>,
     /// By draw and device; none where the numbers make no system.
     draws: Vec<Vec<Option<Figures>>>,
+    /// Which draws are of the base mechanisms.
+    of_base: Vec<bool>,
+    /// The mechanisms that the evidence leaves open of any device.
+    open: Vec<String>,
     /// By device, with each of its numbers moved.
     moved: Vec<MovedFigures<Figures>>,
     /// Each number that is drawn at either end.
@@ -648,31 +691,41 @@ fn figures(
 ) -> Option<Figures> {
     let moved = base.at(moves).ok()?;
     let parts = base.moved_parts(&moved);
-    Some(figures_of(&runner.design, &parts, &moved.folds, &runner.settled.shares, host_load))
+    Some(figures_of(base, &parts, &moved.folds, &runner.settled.shares, host_load))
 }
 
 fn figures_of(
-    design: &Design,
+    base: &Base<'_>,
     parts: &[Part<'_>],
     folds: &[crate::Fold],
     held: &[(String, f64)],
     host_load: f64,
 ) -> Figures {
+    let design = base.design;
     let latency_s = mean_of(held, parts, |index| folds[index].latency);
+    let host_cores = |most: f64| {
+        let is_spared = (0..parts.len()).all(|index| host_seconds(&folds[index], parts[index].router) == 0.0);
+        match is_spared {
+            true => 0.0,
+            false => sparing(design, parts, folds, most, host_load).map_or(f64::NAN, |(cores, _)| cores),
+        }
+    };
     match evaluate(design, parts, folds, false) {
         Ok(seen) => Figures {
             worth: solve::worth(design, parts, folds, &seen.optimal),
-            latency_s,
-            host_cores: match (0..parts.len())
-                .all(|index| host_seconds(&folds[index], parts[index].router) == 0.0)
-            {
-                true => 0.0,
-                false => sparing(design, parts, folds, seen.optimal.total, host_load)
-                    .map_or(f64::NAN, |(cores, _)| cores),
+            most: match design.objective {
+                Objective::MostThroughput => Rate::of(&seen.optimal, base, parts, folds).most,
+                _ => f64::INFINITY,
             },
+            latency_s,
+            host_cores: host_cores(seen.optimal.total),
         },
         // A load that the stations do not carry with these numbers is an answer, as in a plan.
-        Err(_) => Figures { worth: f64::NAN, latency_s, host_cores: f64::NAN },
+        Err(_) => {
+            let carried = evaluate(&design.seeking(Objective::MostThroughput), parts, folds, false);
+            let host_cores = carried.map_or(f64::NAN, |seen| host_cores(seen.optimal.total));
+            Figures { worth: f64::NAN, most: f64::INFINITY, latency_s, host_cores }
+        }
     }
 }
 
@@ -750,7 +803,7 @@ impl Joint {
         });
         let as_it_is = bases.iter().zip(&lean).map(|(base, one)| {
             let (folds, parts) = (&one.settled.folds, base.parts());
-            let seen = figures_of(&one.design, &parts, folds, &one.settled.shares, host_load);
+            let seen = figures_of(base, &parts, folds, &one.settled.shares, host_load);
             let most = evaluate(&one.design, &parts, folds, false)?.optimal.total;
             // Where no mix takes any of it none spares it more.
             let takes_host =
@@ -775,7 +828,11 @@ impl Joint {
             }),
         };
         let objective = lean[0].design.objective;
-        Ok(Joint { objective, point, sparing, draws, moved, at_values })
+        let of_base = (0..DRAWS).map(|draw| mechanisms.at(draw, 1).is_none()).collect();
+        let open: BTreeSet<&String> =
+            runners.iter().flat_map(|one| &one.open).map(|open| &open.name).collect();
+        let open = open.into_iter().cloned().collect();
+        Ok(Joint { objective, point, sparing, draws, of_base, open, moved, at_values })
     }
 
     /// Whether a worth is the better one, and by which ratio.
@@ -839,6 +896,7 @@ impl Joint {
             carried_in: 0.0,
             best_in: 0.0,
             as_good_in: 0.0,
+            without_errors: (0.0, 0.0),
             over: None,
             margins: margins(
                 &runner.design,
@@ -902,56 +960,91 @@ impl Joint {
             let alike = |other: &usize| own.zip(seen[*other]).is_some_and(|(own, other)| same(&own, &other));
             order.into_iter().find(alike).unwrap_or(index)
         };
-        // Of each draw, each device's worth as a past error may have it; nothing of one without a plan there. Where nobody
-        // has one nobody is the better.
-        let worths: Vec<Vec<Option<f64>>> = self
+        let reach: Vec<Reach> = at.iter().map(|at| contenders[*at].planned().reach()).collect();
+        // Of each draw that counts, each device's worth as it is drawn, and as a past error may have it; nothing of one without
+        // a plan there. Where nobody has one nobody is the better.
+        let worths: Vec<DrawnWorths> = self
             .draws
             .iter()
             .enumerate()
             .map(|(draw, seen)| {
-                let of = |index: usize| Some(seen[index]?.carried()? * errors[first(seen, index)][draw]);
-                (0..seen.len()).map(of).collect::<Vec<Option<f64>>>()
+                let widened = |index: usize| {
+                    let worth = seen[index]?.carried()? * errors[first(seen, index)][draw];
+                    let beside = reference.and_then(|other| Some((seen[other].as_ref()?, reach[other])));
+                    Some(self.within(worth, (seen[index].as_ref()?, reach[index]), beside))
+                };
+                DrawnWorths {
+                    of_base: self.of_base[draw],
+                    drawn: seen.iter().map(|seen| seen.as_ref()?.carried()).collect(),
+                    widened: (0..seen.len()).map(widened).collect(),
+                }
             })
-            .filter(|draw| draw.iter().any(Option::is_some))
+            .filter(|draw| draw.drawn.iter().any(Option::is_some))
             .collect();
         let beaten = |draw: &[Option<f64>], index: usize, by: usize| match (draw[index], draw[by]) {
             (Some(own), Some(other)) => self.beats(other, own),
             (None, other) => other.is_some(),
             (_, None) => false,
         };
-        let share = |is: &dyn Fn(&[Option<f64>]) -> bool| {
-            worths.iter().filter(|draw| is(draw)).count() as f64 / worths.len().max(1) as f64
+        let all = |_: &DrawnWorths| true;
+        let widened = |draw: &DrawnWorths| draw.widened.clone();
+        let drawn = |draw: &DrawnWorths| draw.drawn.clone();
+        let share = |of: &dyn Fn(&DrawnWorths) -> bool,
+                     which: &dyn Fn(&DrawnWorths) -> Vec<Option<f64>>,
+                     is: &dyn Fn(&[Option<f64>]) -> bool| {
+            let own = || worths.iter().filter(|draw| of(draw));
+            own().filter(|draw| is(&which(draw))).count() as f64 / own().count().max(1) as f64
         };
         for index in 0..at.len() {
             let others = || (0..at.len()).filter(move |other| *other != index);
-            let best_in = share(&|draw| others().all(|other| beaten(draw, other, index)));
-            let as_good_in =
-                share(&|draw| draw[index].is_some() && !others().any(|other| beaten(draw, index, other)));
+            let is_best = |draw: &[Option<f64>]| others().all(|other| beaten(draw, other, index));
+            let is_as_good = |draw: &[Option<f64>]| {
+                draw[index].is_some() && !others().any(|other| beaten(draw, index, other))
+            };
             let over = reference.filter(|one| *one != index).map(|other| {
                 let ratio = |own: f64, other: f64| if own == other { 1.0 } else { own / other };
-                let ratios = worths.iter().filter_map(|draw| Some(ratio(draw[index]?, draw[other]?)));
+                let of_draw = |draw: &DrawnWorths| Some(ratio(draw.widened[index]?, draw.widened[other]?));
+                let ratios = worths.iter().filter_map(of_draw);
                 let ratios: Vec<(f64, f64)> = ratios.map(|ratio| (ratio, f64::INFINITY)).collect();
                 let value = ratio(self.point[index].worth, self.point[other].worth);
                 // Beside nothing there is no ratio, in the plan or in a draw.
                 let is_told = value.is_finite() && ratios.iter().all(|(ratio, _)| ratio.is_finite());
+                let is_better = |draw: &[Option<f64>]| beaten(draw, other, index);
                 DeviceRatio {
                     ratio: is_told.then(|| Ranged::of(value, &Widened::new(ratios, &[]))),
-                    better_in: share(&|draw| beaten(draw, other, index)),
+                    better_in: share(&all, &widened, &is_better),
+                    better_without_errors_in: share(&all, &drawn, &is_better),
                     freed_cores: self.freed(index, other, ask.seed, &contenders, &at),
                     drawn: self.drawn(index, other),
                 }
             });
-            let carried = worths.iter().filter(|draw| draw[index].is_some()).count();
+            let carried = worths.iter().filter(|draw| draw.drawn[index].is_some()).count();
             if let Ok(own) = &mut contenders[at[index]].outcome {
-                (own.best_in, own.as_good_in, own.over) = (best_in, as_good_in, over);
+                own.over = over;
+                own.best_in = share(&all, &widened, &is_best);
+                own.as_good_in = share(&all, &widened, &is_as_good);
+                own.without_errors = (share(&all, &drawn, &is_best), share(&all, &drawn, &is_as_good));
                 own.carried_in = carried as f64 / self.draws.len().max(1) as f64;
             }
         }
         let is_mixed = !plain.is_empty() && !cards.is_empty();
         // The card that one would buy by the numbers as they are: the best of several in each draw would gain by every error.
         let card = best_of(&mut cards.iter().copied()).filter(|_| is_mixed);
-        let card_best_in =
-            card.map(|card| share(&|draw| plain.iter().all(|plain| beaten(draw, *plain, card))));
+        let said = |of: &dyn Fn(&DrawnWorths) -> bool, which: &dyn Fn(&DrawnWorths) -> Vec<Option<f64>>| {
+            let best = best.unwrap_or(0);
+            let others = || (0..at.len()).filter(move |other| *other != best);
+            DrawsSay {
+                card_best_in: card.map(|card| {
+                    share(of, which, &|draw| plain.iter().all(|plain| beaten(draw, *plain, card)))
+                }),
+                best_in: share(of, which, &|draw| others().all(|other| beaten(draw, other, best))),
+                as_good_in: share(of, which, &|draw| {
+                    draw[best].is_some() && !others().any(|other| beaten(draw, best, other))
+                }),
+            }
+        };
+        let is_base = |draw: &DrawnWorths| draw.of_base;
+        let is_other = |draw: &DrawnWorths| !draw.of_base;
         let turns = best.map_or_else(Vec::new, |best| self.turns(best, &at));
         let (unlike, notes) = (unlike(&contenders), notes(&contenders));
         Comparison {
@@ -960,13 +1053,35 @@ impl Joint {
             reference: reference.map(|index| at[index]),
             best: best.map(|index| at[index]),
             card: card.map(|index| at[index]),
-            card_best_in,
+            said: said(&all, &widened),
+            said_without_errors: said(&all, &drawn),
+            said_by_mechanism: (!self.open.is_empty())
+                .then(|| [said(&is_base, &drawn), said(&is_other, &drawn)]),
+            open: self.open.clone(),
             counted_in: worths.len() as f64 / self.draws.len().max(1) as f64,
             host_load,
             turns,
             notes,
             contenders,
         }
+    }
+
+    /// A worth that a past error moved, within what both its own rate and that of the reference can be: what links carry, and of
+    /// a rate that nothing widens what was drawn.
+    fn within(&self, moved: f64, (own, reach): (&Figures, Reach), beside: Option<(&Figures, Reach)>) -> f64 {
+        if !matches!(self.objective, Objective::MostThroughput) {
+            return moved;
+        }
+        let ends = reach.ends(own.worth, own.most);
+        let beside = beside.filter(|(other, _)| other.worth > 0.0);
+        let (least, most) = match beside {
+            Some((other, by)) => {
+                let (least, most) = ends.over(by.ends(other.worth, other.most));
+                (least * other.worth, most * other.worth)
+            }
+            None => (ends.least, ends.most),
+        };
+        moved.max(least).min(most)
     }
 
     /// An entrant beside another in the draws as they are.
@@ -1171,7 +1286,16 @@ fn notes(contenders: &[Contender]) -> Vec<String> {
             None if !own.checked.settled.has_settled() => "NOT SETTLED",
             None => continue,
         };
-        notes.push(format!("{}: {said}; `offpath plan` with this device says more", one.name));
+        let carried = own.checked.settled.gap.as_ref().and_then(|gap| {
+            let share = gap.carried_per_s.as_ref()?.mean / gap.planned_per_s;
+            Some(format!(", which carries {:.1}% of what is planned", share * 100.0))
+        });
+        notes.push(format!(
+            "{}: {said}{}; `offpath plan` with this device and `--testbed {}` says more",
+            one.name,
+            carried.unwrap_or_default(),
+            one.system.testbed
+        ));
     }
     notes
 }

@@ -9,7 +9,7 @@ use crate::design::{Design, Objective};
 use crate::factor::{Base, Factor};
 use crate::planner::{PlanError, Ready};
 use crate::program::Fold;
-use crate::residual::{FigureKind, Lesson, Widened};
+use crate::residual::{BoundedDraw, FigureKind, Lesson, Reach, Widened};
 use crate::rests::{Basis, MovedFigures, Rest, basis_of, least_on};
 use crate::sample::{DRAWS, Drawn, JointSample, MechanismSample};
 use crate::side_by_side::side_by_side;
@@ -158,7 +158,7 @@ pub(crate) struct Confidence {
     pub optimal: Ranged,
     /// The best mix's worth by the design's goal.
     pub worth: Ranged,
-    /// Of each alternative's share of the best mix.
+    /// Of each alternative's share of the best mix, where the load is carried.
     pub shares: Vec<Ranged>,
     pub influences: Vec<Influence>,
     /// The best mix over each alternative alone, as a ratio, and in which share of the draws it is above 1.
@@ -205,17 +205,17 @@ struct Figures {
     holds: bool,
     /// Whether they are, and a mix without one of them is as good; looked at where it is so with the numbers as they are.
     is_matched: bool,
-    /// Whether a mix carries the load that the design asks for; else only the figures of each alternative
-    /// alone are filled in, and what a mix is worth is not a number.
+    /// Whether a mix carries the load that the design asks for; else only the figures of each alternative alone and of the
+    /// printed shares are filled in, and what a mix of others is worth is not a number.
     is_carried: bool,
 }
 
 /// Requests per second.
 #[derive(Clone, Copy, Default)]
-struct Rate {
-    solved: f64,
+pub(crate) struct Rate {
+    pub solved: f64,
     /// What ports and links alone would carry.
-    most: f64,
+    pub most: f64,
 }
 
 impl Figures {
@@ -227,36 +227,39 @@ impl Figures {
         held: &[Solution],
         (holds, set): (bool, Vec<String>),
     ) -> Figures {
-        let design = base.design;
         let share = |name: &str| seen.optimal.shares.get(name).copied().unwrap_or(0.0);
-        let rate = |solution: &Solution| Rate::of(solution, base, parts, folds);
         Figures {
-            mixes: held.iter().map(rate).collect(),
-            worth: worth(design, parts, folds, &seen.optimal),
-            worth_held: worth(design, parts, folds, &held[0]),
+            worth: worth(base.design, parts, folds, &seen.optimal),
             shares: parts.iter().map(|part| share(&part.alternative.name)).collect(),
             set,
             holds,
-            is_matched: false,
             is_carried: true,
-            ..Figures::of_each(base, parts, folds, &seen.alone)
+            ..Figures::as_printed(base, parts, folds, &seen.alone, held)
         }
     }
 
-    /// Those of each alternative alone, where no mix carries the load.
-    fn of_each(base: &Base<'_>, parts: &[Part<'_>], folds: &[Fold], alone: &[Solution]) -> Figures {
+    /// Those that are there whether or not a mix carries the load: of each alternative alone, and of the printed shares.
+    fn as_printed(
+        base: &Base<'_>,
+        parts: &[Part<'_>],
+        folds: &[Fold],
+        alone: &[Solution],
+        held: &[Solution],
+    ) -> Figures {
+        let rate = |solution: &Solution| Rate::of(solution, base, parts, folds);
         Figures {
-            alone: alone.iter().map(|solution| Rate::of(solution, base, parts, folds)).collect(),
+            alone: alone.iter().map(rate).collect(),
             latency: folds.iter().map(|fold| fold.latency).collect(),
+            mixes: held.iter().map(rate).collect(),
             worth: f64::NAN,
-            worth_held: f64::NAN,
+            worth_held: worth(base.design, parts, folds, &held[0]),
             ..Figures::default()
         }
     }
 }
 
 impl Rate {
-    fn of(solution: &Solution, base: &Base<'_>, parts: &[Part<'_>], folds: &[Fold]) -> Rate {
+    pub fn of(solution: &Solution, base: &Base<'_>, parts: &[Part<'_>], folds: &[Fold]) -> Rate {
         let taken = |part: &Part<'_>| solution.shares.get(&part.alternative.name).copied().unwrap_or(0.0);
         // A mix has alternatives of one device alone.
         let router = parts.iter().find(|part| taken(part) > 0.0).map(|part| part.router);
@@ -303,36 +306,32 @@ impl<'a> Printed<'a> {
     fn at(&self, base: &Base<'_>, moves: &[(&Factor, Quantity)]) -> Result<Option<Figures>, miette::Report> {
         let Ok(moved) = base.at(moves) else { return Ok(None) };
         let (design, parts) = (self.design, base.moved_parts(&moved));
+        // A mix that the design's limits leave nothing of carries nothing, whatever the numbers are.
+        let held = self.shares.iter().zip(&self.solutions).map(|(shares, planned)| match shares.is_empty() {
+            true => Ok((*planned).clone()),
+            false => at_fixed(design, &parts, &moved.folds, shares),
+        });
+        let Ok(held) = held.collect::<Result<Vec<_>, _>>() else { return Ok(None) };
         match evaluate(design, &parts, &moved.folds, false) {
             Ok(seen) => {
                 let set = best_set(design, &parts, &moved.folds, &seen, &self.set);
-                // A mix that the design's limits leave nothing of carries nothing, whatever the numbers are.
-                let held = self.shares.iter().zip(&self.solutions).map(|(shares, planned)| {
-                    match shares.is_empty() {
-                        true => Ok((*planned).clone()),
-                        false => at_fixed(design, &parts, &moved.folds, shares),
-                    }
-                });
-                let Ok(held) = held.collect::<Result<Vec<_>, _>>() else { return Ok(None) };
                 let holds = set == self.set;
                 let is_matched =
                     self.is_matched && holds && is_matched(design, &parts, &moved.folds, &seen, &self.set);
                 let figures = Figures::of(base, &parts, &moved.folds, &seen, &held, (holds, set));
                 Ok(Some(Figures { is_matched, ..figures }))
             }
-            // A load that the stations do not carry with these numbers is an answer.
+            // A load that the stations do not carry with these numbers is an answer, and the printed shares carry there what
+            // they carry, at what a request of them costs.
             Err(PlanError::Capacity(_) | PlanError::NothingAllowed { .. }) => {
                 let Ok(alone) = each_alone(design, &parts, &moved.folds) else { return Ok(None) };
-                let each = Figures::of_each(base, &parts, &moved.folds, &alone);
-                // What a request costs at the printed shares is a number whether or not the load is carried.
+                let figures = Figures::as_printed(base, &parts, &moved.folds, &alone, &held);
+                // Where the design's limits forbid them they are no answer to what is sought.
                 let worth_held = match design.objective {
                     Objective::MostThroughput => f64::NAN,
-                    _ => worth(design, &parts, &moved.folds, self.solutions[0]),
+                    _ => figures.worth_held,
                 };
-                // The printed shares carry what they carry, whether or not that is what is asked for.
-                let held = at_fixed(design, &parts, &moved.folds, &self.shares[0]);
-                let mixes = held.iter().map(|held| Rate::of(held, base, &parts, &moved.folds)).collect();
-                Ok(Some(Figures { worth_held, mixes, ..each }))
+                Ok(Some(Figures { worth_held, ..figures }))
             }
         }
     }
@@ -372,11 +371,21 @@ impl DrawnFigures {
         Ranged::of(figure(&self.point).solved, &widened(errors, sample))
     }
 
-    /// The best mix over an alternative alone, and in which share of what the interval is made of it is above 1.
-    fn over(&self, index: usize, lesson: Lesson) -> (Ranged, f64) {
+    /// The best mix over an alternative alone, and in which share of what the interval is made of it is above 1. Of the
+    /// alternatives `errors` says what widens their rates, of the mix and of this one, and `share` which part of the requests
+    /// this one takes of the mix.
+    fn over(&self, index: usize, lesson: Lesson, errors: [Option<Lesson>; 2], share: f64) -> (Ranged, f64) {
+        let [of, over] =
+            errors.map(|lesson| Reach::of(lesson.map(|lesson| (lesson, FigureKind::Throughput))));
         let ratio = |seen: &Figures| seen.mixes[0].solved / seen.alone[index].solved;
-        let sample = self.carried().iter().map(|draw| (ratio(draw), f64::INFINITY)).collect();
-        let sample = widened(Some((lesson, FigureKind::ThroughputRatio)), sample);
+        let bounded = |seen: &&Figures| {
+            let (mix, alone) = (seen.mixes[0], seen.alone[index]);
+            let (least, most) = of.ends(mix.solved, mix.most).over(over.ends(alone.solved, alone.most));
+            // Who sends it a share of all requests is given no more of them than what it carries over that share.
+            BoundedDraw { drawn: ratio(seen), least, most: most.min(1.0 / share) }
+        };
+        let sizes = lesson.sizes(FigureKind::ThroughputRatio);
+        let sample = Widened::bounded(self.told().iter().map(bounded).collect(), &sizes);
         (
             Ranged::of(ratio(&self.point), &sample),
             if sample.is_empty() { 0.0 } else { 1.0 - sample.below(1.0) },
@@ -504,7 +513,7 @@ pub(crate) fn confidence(
             // Nobody chooses its load: it is what was asked for.
             _ if !is_predicted && index == 0 => Ranged::of(point.mixes[0].solved, &Widened::default()),
             Some(own) => alone[own],
-            None => drawn.rated(&carried, Some(least(shares)), |seen: &Figures| seen.mixes[index]),
+            None => drawn.rated(&told, Some(least(shares)), |seen: &Figures| seen.mixes[index]),
         })
         .collect();
     let mut optimal = mixes[0];
@@ -537,11 +546,9 @@ pub(crate) fn confidence(
         // A processor that is full passes as many as its time is enough for, so that errors of rates are errors of it.
         Objective::LeastHostCpu { .. } => {
             let errors = is_widened.then_some((of_worth, FigureKind::Throughput));
-            drawn.ranged(&carried, errors, worth_held)
+            drawn.ranged(&told, errors, worth_held)
         }
-        Objective::LowestP99 { .. } => {
-            drawn.ranged(&carried, Some((of_worth, FigureKind::Latency)), worth_held)
-        }
+        Objective::LowestP99 { .. } => drawn.ranged(&told, Some((of_worth, FigureKind::Latency)), worth_held),
     };
     let load = design.objective.load().unwrap_or(point.mixes[0].solved);
     // An alternative that its own evidence fits is widened by none.
@@ -554,7 +561,14 @@ pub(crate) fn confidence(
                 drawn.ranged(&told, Some(errors), |seen: &Figures| seen.latency[index])
             })
             .collect(),
-        over: (0..ready.len()).map(|index| drawn.over(index, of_printed.max(lessons[index]))).collect(),
+        over: (0..ready.len())
+            .map(|index| {
+                let of_mix = is_widened.then_some(of_printed);
+                let taken = printed.shares[0].iter().find(|(name, _)| *name == ready[index].alternative.name);
+                let share = taken.map_or(0.0, |(_, share)| *share);
+                drawn.over(index, of_printed.max(lessons[index]), [of_mix, errors(index)], share)
+            })
+            .collect(),
         shares_carry: drawn.shares_carry(load, is_widened.then_some(of_printed)),
         basis,
         latency_basis,

@@ -25,8 +25,12 @@ pub struct Estimate {
     pub is_assumed: bool,
     /// Whether it says how often something happens, which is 1 at most, or is a part of what does.
     pub is_share: bool,
-    /// Whether it says how much of a kind of work a step does, which is a guess, whole or not.
+    /// Whether it says how much of a kind of work a step does, or multiplies a time, a rate or the bytes that a step computes
+    /// on: a guess, whole or not.
     pub is_work: bool,
+    /// Whether it says how many of something there are, as times of a repeat: a whole one is its author's to say, whatever else
+    /// it multiplies.
+    pub is_count: bool,
     /// Where the file gives it.
     pub span: Range<usize>,
 }

@@ -14,6 +14,9 @@ use offpath_route::Router;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+/// What a guess of waits is grouped under, which are no station's.
+pub const WAITS: &str = "waits";
+
 /// How a number came to be known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
@@ -205,7 +208,7 @@ impl<'a> Base<'a> {
         // the user's in any case, also where it is planned at other values besides.
         let guessed = |one: &Estimate| match one.value.dimension() {
             Dimension::Time | Dimension::BitRate | Dimension::OpRate | Dimension::Frequency => true,
-            Dimension::Ratio => one.is_work || one.value.base().fract() != 0.0,
+            Dimension::Ratio => one.is_work && !one.is_count || one.value.base().fract() != 0.0,
             Dimension::Bytes | Dimension::Count => false,
         };
         let is_open = |one: &&Estimate| one.low.is_some() || guessed(one);
@@ -219,7 +222,7 @@ impl<'a> Base<'a> {
             // A wait is no station's, and who guesses several guesses them alike too.
             let is_time = one.value.dimension() == Dimension::Time;
             let whose =
-                if stations.is_empty() && is_time { "waits".to_string() } else { stations.join(" and ") };
+                if stations.is_empty() && is_time { WAITS.to_string() } else { stations.join(" and ") };
             // How often something happens is not how long it takes, whoever guesses both.
             let is_work = one.value.dimension() != Dimension::Ratio;
             Some(whose).filter(|whose| is_unnamed && is_work && !whose.is_empty())

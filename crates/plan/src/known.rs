@@ -221,6 +221,10 @@ pub struct FigureOf {
     pub kind: FigureKind,
     /// What the requests behind it do, as [`offpath_profile::LearntErrors::traffic`] has it.
     pub traffic: String,
+    /// Between which endpoints they go, as in `client-host`.
+    pub path: String,
+    /// What binds them, as [`offpath_profile::LearntErrors::bound_by`] has it.
+    pub bound_by: String,
     /// Whether published numbers were fitted to such requests.
     pub has_evidence: bool,
 }
@@ -259,7 +263,7 @@ pub fn known_figures<'s>(
         });
         let most = spans.filter(|(_, span)| *span > 0.0).max_by(|(_, one), (_, other)| one.total_cmp(other));
         let errors = PastErrors::of(of, &rests_on, router.system());
-        let is_untold = router.system().is_untold(of.kind.name(), &of.traffic);
+        let is_untold = router.system().is_untold(of.kind.name(), &of.traffic, &of.path);
         KnownFigure {
             ranged: Ranged::of(own.value, &errors.widen(of.kind, sample)),
             errors,

@@ -263,9 +263,10 @@ impl Setting {
         });
         let (name, text) = &design.source;
         let places = design.set.iter().zip(&design.set_at);
-        Ok(loaded.map_err(|error| {
+        let system = loaded.map_err(|error| {
             places.fold(error, |error, (setting, at)| error.standing_in(setting, name, text, at.clone()))
-        })?)
+        })?;
+        Ok(System { host_share: design.host_cpu_share.filter(|share| *share > 0.0), ..system })
     }
 }
 

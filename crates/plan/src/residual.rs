@@ -108,6 +108,13 @@ impl Lesson {
         cards.collect::<BTreeSet<_>>().into_iter().collect()
     }
 
+    /// What an error of a kind is within with a chance, by those that were seen.
+    pub fn within(self, figure: FigureKind, chance: f64) -> f64 {
+        let sizes = self.sizes(figure);
+        let place = (chance * sizes.len() as f64).ceil() as usize;
+        sizes.get(place.saturating_sub(1)).copied().unwrap_or(f64::INFINITY)
+    }
+
     /// The sizes of its log-errors of a kind, sorted, the largest counted once more.
     pub fn sizes(self, figure: FigureKind) -> Vec<f64> {
         let own = shipped().iter().filter(|one| self.takes(&one.card));
@@ -126,12 +133,13 @@ pub enum PastErrors<'s> {
 
 impl<'s> PastErrors<'s> {
     /// What speaks for a figure of a system that rests on these numbers. The errors of a calibration are those of numbers that
-    /// were measured or held to what was, and of the traffic that was measured: what rests more on others, or has another verb, may
-    /// be wrong by more.
+    /// were measured or held to what was, of the traffic that was measured, on its path, and of what bound it there: what rests more on
+    /// others, has another verb, or is bound by what one log alone told, may be wrong by more.
     pub fn of(figure: &FigureOf, rests: &[Rest], system: &'s System) -> PastErrors<'s> {
         let kind = figure.kind.name();
-        let is_own = is_measured_here(rests) && !system.is_untold(kind, &figure.traffic);
-        match system.learnt_errors(kind).filter(|_| is_own) {
+        let own = system.learnt_errors(kind, (&figure.traffic, &figure.path), &figure.bound_by);
+        let is_untold = system.is_untold(kind, &figure.traffic, &figure.path);
+        match own.filter(|_| is_measured_here(rests) && !is_untold) {
             Some(own) => PastErrors::OfThisCard(own),
             None => PastErrors::Of(Lesson::of(rests, [system])),
         }
@@ -158,7 +166,7 @@ impl<'s> PastErrors<'s> {
                     (nine_of_ten_within, 0.9),
                     (all_within, 1.0),
                 ];
-                Widened::within(sample, within.into_iter())
+                Widened::within(bounded_above(sample), within.into_iter())
             }
         }
     }
@@ -196,19 +204,71 @@ pub fn sizes_of(errors: impl Iterator<Item = (bool, f64)> + Clone) -> Vec<f64> {
     sizes
 }
 
-/// A sample of which each value is moved by errors of some sizes, up and down, each with the most that it can be whatever
-/// a model is wrong by: an error moves nothing beyond that.
+/// A value of a sample, with the least and the most that it can be whatever a model is wrong by: an error moves nothing
+/// beyond these.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BoundedDraw {
+    /// The value.
+    pub drawn: f64,
+    /// The least that it can be.
+    pub least: f64,
+    /// The most.
+    pub most: f64,
+}
+
+/// By which factor errors may move a rate, either way; by none where nothing widens it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Reach(f64);
+
+/// The least and the most that a rate can be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct RateEnds {
+    pub least: f64,
+    pub most: f64,
+}
+
+impl Reach {
+    /// That of the errors of a kind on cards of one sort.
+    pub fn of(errors: Option<(Lesson, FigureKind)>) -> Reach {
+        let largest = errors.and_then(|(lesson, kind)| lesson.sizes(kind).last().copied());
+        Reach(largest.map_or(1.0, f64::exp))
+    }
+
+    /// The ends of a rate that was solved, of which ports and links carry `most`.
+    pub fn ends(self, solved: f64, most: f64) -> RateEnds {
+        RateEnds { least: solved / self.0, most: (solved * self.0).min(most.max(solved)) }
+    }
+}
+
+impl RateEnds {
+    /// The least and the most that a rate over another one can be.
+    pub fn over(self, other: RateEnds) -> (f64, f64) {
+        (self.least / other.most, self.most / other.least)
+    }
+}
+
+/// A sample of which each value is moved by errors of some sizes, up and down.
 #[derive(Clone, Debug, Default)]
 pub struct Widened {
-    /// The sorted values, with the most of each.
-    sample: Vec<(f64, f64)>,
+    /// The sorted values, each with its bounds.
+    sample: Vec<BoundedDraw>,
     /// The corners of the least concave majorant of the share of errors up to a size; none of no errors.
     errors: Vec<(f64, f64)>,
 }
 
+/// Values with the most that each can be.
+fn bounded_above(sample: Vec<(f64, f64)>) -> Vec<BoundedDraw> {
+    sample.into_iter().map(|(drawn, most)| BoundedDraw { drawn, least: 0.0, most }).collect()
+}
+
 impl Widened {
-    /// `sample` moved by errors of the sorted `sizes`.
+    /// `sample`, each value with the most that it can be, moved by errors of the sorted `sizes`.
     pub fn new(sample: Vec<(f64, f64)>, sizes: &[f64]) -> Widened {
+        Widened::bounded(bounded_above(sample), sizes)
+    }
+
+    /// The same of values that have a least too.
+    pub fn bounded(sample: Vec<BoundedDraw>, sizes: &[f64]) -> Widened {
         // Each error stands at the lower end of its share: one that lies between two that were seen counts as the greater.
         let share = |count: usize| count as f64 / sizes.len() as f64;
         let seen = sizes.iter().enumerate().map(|(count, size)| (*size, share(count)));
@@ -216,8 +276,8 @@ impl Widened {
     }
 
     /// `sample` moved by errors that are within each size with a share.
-    fn within(mut sample: Vec<(f64, f64)>, shares: impl Iterator<Item = (f64, f64)>) -> Widened {
-        sample.sort_by(|a, b| a.0.total_cmp(&b.0));
+    fn within(mut sample: Vec<BoundedDraw>, shares: impl Iterator<Item = (f64, f64)>) -> Widened {
+        sample.sort_by(|a, b| a.drawn.total_cmp(&b.drawn));
         let mut errors: Vec<(f64, f64)> = Vec::new();
         for corner in shares {
             if errors.is_empty() {
@@ -243,7 +303,8 @@ impl Widened {
 
     /// Which share of it lies at or below a value; 0 of nothing.
     pub fn below(&self, value: f64) -> f64 {
-        let of = |&(drawn, most): &(f64, f64)| match self.errors.last() {
+        let of = |&BoundedDraw { drawn, least, most }: &BoundedDraw| match self.errors.last() {
+            Some(_) if value < drawn.min(least) => 0.0,
             Some(_) if drawn > 0.0 && value < drawn.max(most) => {
                 let by = if value > 0.0 { (value / drawn).ln() } else { f64::NEG_INFINITY };
                 0.5 + 0.5 * self.up_to(by.abs()).copysign(by)
@@ -265,12 +326,10 @@ impl Widened {
 
     /// The value below which a share of it lies; NaN of nothing.
     pub fn quantile(&self, share: f64) -> f64 {
-        let Some(((least, _), (greatest, _))) = self.sample.first().copied().zip(self.sample.last().copied())
-        else {
-            return f64::NAN;
-        };
+        let Some((first, last)) = self.sample.first().zip(self.sample.last()) else { return f64::NAN };
+        let (least, greatest) = (first.drawn, last.drawn);
         let Some((largest, _)) = self.errors.last().copied().filter(|_| greatest > 0.0) else {
-            let values: Vec<f64> = self.sample.iter().map(|(value, _)| *value).collect();
+            let values: Vec<f64> = self.sample.iter().map(|one| one.drawn).collect();
             return quantile(&values, share);
         };
         let lowest = if least > 0.0 { least * (-largest).exp() } else { least };
@@ -324,6 +383,8 @@ mod tests {
         let own = LearntErrors {
             figure: "throughput".to_string(),
             traffic: vec!["read".to_string()],
+            path: "client-host".to_string(),
+            bound_by: vec!["posting thread".to_string()],
             points: 40,
             half_within: 0.01,
             eight_of_ten_within: 0.03,
@@ -345,9 +406,13 @@ mod tests {
             };
             known.map(rest)
         };
-        let of_traffic = |kind, traffic: &str, measured_here: f64| {
-            let of = FigureOf { kind, traffic: traffic.to_string(), has_evidence: true };
+        let of_runs = |kind, [traffic, path, bound_by]: [&str; 3], measured_here: f64| {
+            let [traffic, path, bound_by] = [traffic, path, bound_by].map(str::to_string);
+            let of = FigureOf { kind, traffic, path, bound_by, has_evidence: true };
             PastErrors::of(&of, &rests(measured_here), &system)
+        };
+        let of_traffic = |kind, traffic: &str, measured_here: f64| {
+            of_runs(kind, [traffic, "client-host", "posting thread"], measured_here)
         };
         let of = |kind, measured_here| of_traffic(kind, "read", measured_here);
         assert_eq!(of(FigureKind::Throughput, 0.5), PastErrors::OfThisCard(&own));
@@ -356,6 +421,11 @@ mod tests {
         for other in ["write", "read both ways"] {
             let untold = of_traffic(FigureKind::Throughput, other, 0.9);
             assert_eq!(untold, PastErrors::Of(Lesson::OfFittedCards), "{other}");
+        }
+        // Nor of another path, nor of runs that something else binds.
+        for elsewhere in [["read", "client-soc", "posting thread"], ["read", "client-host", "queue pairs"]] {
+            let untold = of_runs(FigureKind::Throughput, elsewhere, 0.9);
+            assert_eq!(untold, PastErrors::Of(Lesson::OfFittedCards), "{elsewhere:?}");
         }
         assert_eq!(of(FigureKind::Latency, 0.9), PastErrors::Of(Lesson::OfFittedCards));
         let sample = || vec![(10.0, FREE)];
@@ -408,6 +478,28 @@ mod tests {
             for pair in reaches.windows(2) {
                 assert!((0..2).all(|end| pair[1][end] >= pair[0][end] * (1.0 - 1e-9)), "{pair:?}");
             }
+        }
+    }
+
+    /// A ratio of two rates ends where both do: of rates that nothing widens it is what was drawn, and where the lower one is
+    /// known it is no more than what wires carry over that.
+    #[test]
+    fn a_ratio_is_within_what_both_rates_can_be() {
+        let wide = Reach::of(Some((Lesson::OfFittedCards, FigureKind::Throughput)));
+        let exact = Reach::of(None);
+        let ends = |of: RateEnds, over: RateEnds| of.over(over);
+        assert_eq!(ends(exact.ends(20.0, 30.0), exact.ends(10.0, 50.0)), (2.0, 2.0));
+        assert_eq!(ends(wide.ends(20.0, 21.0), exact.ends(10.0, 50.0)).1, 2.1);
+        assert_eq!(ends(exact.ends(20.0, 30.0), wide.ends(10.0, 12.5)).0, 1.6);
+        let bounded = |(least, most): (f64, f64)| {
+            let sizes = Lesson::OfFittedCards.sizes(FigureKind::ThroughputRatio);
+            Widened::bounded(vec![BoundedDraw { drawn: 2.0, least, most }], &sizes)
+        };
+        for ends in [(2.0, 2.0), (1.6, 2.1), (0.0, 2.1), (1.6, FREE)] {
+            let ratio = bounded(ends);
+            let (low, high) = (ratio.quantile(0.025), ratio.quantile(0.975));
+            assert!(ends.0 * (1.0 - 1e-9) <= low && high <= ends.1 * (1.0 + 1e-9), "{ends:?}: {low} {high}");
+            assert!(low <= 2.0 + 1e-9 && high >= 2.0 - 1e-9, "{ends:?}: {low} {high}");
         }
     }
 

@@ -23,8 +23,8 @@ pub(crate) const WORTH_BUILDING: f64 = 0.01;
 /// By how much one of two such mixes has to be quicker to be taken for it.
 const QUICKER: f64 = 0.05;
 
-/// The stations of one system, and the limit on its host's processors where there is one, as a
-/// capacity problem without activities.
+/// The stations of one system as a capacity problem without activities, with the limit on its host's processors as far as
+/// the system does not have it as fewer cores.
 pub fn stations(router: &Router, host_cpu_share: Option<f64>) -> MixProblem {
     let mut problem = MixProblem::default();
     for station in router.stations() {
@@ -46,7 +46,7 @@ pub fn stations(router: &Router, host_cpu_share: Option<f64>) -> MixProblem {
             _ => problem.stations.push(CapacityStation::new(station.name.clone(), station.servers() as f64)),
         }
     }
-    if let Some(share) = host_cpu_share {
+    if let Some(share) = host_cpu_share.filter(|_| router.system().host_share.is_none()) {
         let cores = router.host_processor().map_or(0, |id| router.stations()[id.index()].servers());
         problem.limits.insert(HOST_CPU.to_string(), share * cores as f64);
     }

@@ -22,9 +22,10 @@ use crate::sample::Drawn;
 use crate::side_by_side::side_by_side;
 use crate::solve::{self, Part, evaluate, mean_of};
 use crate::traffic::Traffic;
+use offpath_apps::system::DeclaredCacheUse;
 use offpath_profile::{Provenance, ScaledNumber, System};
 use offpath_quantity::Quantity;
-use offpath_route::{Path as RoutePath, Verb};
+use offpath_route::{Path as RoutePath, Responder, Transport, Verb, Visit};
 use offpath_twin::{Interval, Seed};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -112,8 +113,8 @@ pub enum Next {
         /// Whether it is a number of a profile that was set, which takes an interval in a profile alone.
         is_set: bool,
     },
-    /// A number of a profile.
-    Number(Influence),
+    /// A number with an interval that somebody stated: of several the one that moves the mix most first.
+    Numbers(Vec<Influence>),
     /// Numbers move the mix, but what past predictions were wrong by is so much of its interval that none narrows it.
     Errors,
     /// Nothing uncertain moves the mix: what binds it.
@@ -148,10 +149,11 @@ impl Next {
             let narrows = moved(one) >= Next::TELLS && narrows(plan, moved(one) / 2.0);
             one.is_stated && (one.changes.is_some() || narrows)
         };
-        match plan.influences.iter().find(tells) {
-            Some(one) => Next::Number(one.clone()),
-            None if plan.influences.iter().any(|one| moved(one) >= Next::TELLS) => Next::Errors,
-            None => match plan.optimal.bounds.iter().find(|bound| !bound.is_load) {
+        let numbers: Vec<Influence> = plan.influences.iter().filter(tells).cloned().collect();
+        match numbers.is_empty() {
+            false => Next::Numbers(numbers),
+            true if plan.influences.iter().any(|one| moved(one) >= Next::TELLS) => Next::Errors,
+            true => match plan.optimal.bounds.iter().find(|bound| !bound.is_load) {
                 Some(bound) => Next::Bound(bound.name.clone()),
                 None => Next::Mix,
             },
@@ -202,6 +204,8 @@ pub struct Study {
     pub advised: Advised,
     /// The steps that nothing published is about, each with its alternative.
     pub without_evidence: Vec<(String, Verb, RoutePath)>,
+    /// Whether messages go over RC between machines, whose acknowledgements no model has on the ports.
+    pub has_reliable_messages: bool,
     /// What a request of the best mix moves.
     pub traffic: Traffic,
     /// What to measure next.
@@ -338,6 +342,7 @@ impl Study {
         notes.extend(open_mechanisms(&design, ask, &system));
         notes.extend(own_machines(&design, ask)?);
         notes.extend(code.as_ref().and_then(Agreement::warning));
+        notes.extend(unfilled(&design, &checked.plan.optimal.composition()));
         let margins = margins(&design, &ready, &checked.settled.folds, &checked.plan.optimal.shares);
         let numbers = ready.iter().flat_map(|one| one.router.system().numbers.values());
         let known = numbers.map(|one| ((one.file.clone(), one.key.clone()), one.provenance)).collect();
@@ -345,6 +350,7 @@ impl Study {
             traffic: Traffic::of(&ready, &checked.plan.optimal.shares),
             next: Next::of(&checked.plan, &system),
             without_evidence: without_evidence(&ready),
+            has_reliable_messages: has_reliable_messages(&ready),
             is_other_system: ask.setting.is_other_system(&design)?,
             notes,
             margins,
@@ -375,6 +381,15 @@ pub(crate) fn without_evidence(ready: &[Ready]) -> Vec<(String, Verb, RoutePath)
     ready.iter().flat_map(of).collect()
 }
 
+/// Whether some alternative has a message over RC that leaves its machine.
+fn has_reliable_messages(ready: &[Ready]) -> bool {
+    ready.iter().flat_map(|one| one.compiled.routes()).any(|route| {
+        let row = route.verb.row();
+        let is_message = row.responder == Responder::Receives && row.transport == Transport::Reliable;
+        is_message && route.visits.iter().any(|visit| matches!(visit, Visit::Cross { .. }))
+    })
+}
+
 /// Steps that reach more machines than the system has: several copies go to one.
 fn short_of_machines(ready: &[Ready]) -> Vec<String> {
     let mut found = BTreeSet::new();
@@ -397,6 +412,38 @@ fn short_of_machines(ready: &[Ready]) -> Vec<String> {
         }
     }
     found.into_iter().collect()
+}
+
+/// That a mix counts on a cache into which none of its parts brings a record, by what the application declares.
+fn unfilled(design: &Design, mix: &[String]) -> Option<String> {
+    let declared = design.application.as_ref()?.system.about.alternatives;
+    let of_mix = design.alternatives.iter().filter(|one| mix.contains(&one.name));
+    let parts = of_mix.map(|one| {
+        let code = one.code.as_ref()?;
+        let own = declared.iter().find(|own| own.label == code.alternative)?;
+        Some((one.name.as_str(), code.hit_ratio, own.cache))
+    });
+    // What no code is known of may fill it.
+    let parts: Vec<(&str, f64, DeclaredCacheUse)> = parts.collect::<Option<_>>()?;
+    if parts.iter().any(|(.., cache)| *cache == DeclaredCacheUse::Filled) {
+        return None;
+    }
+    let looks = parts.iter().filter(|(_, hits, cache)| *cache == DeclaredCacheUse::Looked && *hits > 0.0);
+    let looks: Vec<String> =
+        looks.map(|(name, hits, _)| format!("`{name}` on {:.1}% of hits", hits * 100.0)).collect();
+    let fills = declared.iter().filter(|one| one.cache == DeclaredCacheUse::Filled);
+    let fills: Vec<&str> = fills.map(|one| one.label).collect();
+    (!looks.is_empty()).then(|| {
+        format!(
+            "the mix counts on a cache that no part of it fills, {}: {}; else have it hold the hottest from the start, as `--warm` \
+             of `offpath run` does",
+            looks.join(" and "),
+            match fills.is_empty() {
+                true => "no alternative of the application brings records in".to_string(),
+                false => format!("{} brings records in where it takes some of the requests", fills.join(" or ")),
+            }
+        )
+    })
 }
 
 /// Rows that fix an alternative of the system as it is shipped, and say nothing of a system that settings changed.

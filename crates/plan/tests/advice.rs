@@ -4,8 +4,11 @@
 //! `INSTA_UPDATE=always cargo test --release -p offpath-plan --test all advice::` once its reason is understood.
 
 use crate::common::*;
-use offpath_plan::advice::{Advised, Depth, Gain, GainStanding, RULES, SEEDS, Scope, TrialBench, advise};
+use offpath_plan::advice::{
+    Advised, Depth, Gain, GainStanding, Look, Proposed, RULES, SEEDS, Scope, TrialBench, advise,
+};
 use offpath_plan::check::{Chosen, settle};
+use offpath_plan::design::{Alternative, Step};
 use offpath_plan::rests::guessed;
 use offpath_plan::{Basis, Changes, Design, Setting};
 use offpath_profile::{Category, Library};
@@ -645,4 +648,226 @@ fn rules_know_what_carries_a_step() {
     assert!(why.contains("every alternative that another mover"), "{why}");
     let why = silent(&stored, "use-accelerator");
     assert!(why.contains("the card has `regex`: write an alternative with `transform`"), "{why}");
+}
+
+/// What a request of a list asks for in the mean: steps that compute, the bytes that leave a machine, and waits.
+fn work(steps: &[Step], times: f64, look: &Look<'_>) -> [f64; 3] {
+    let mut sum = [0.0; 3];
+    let mut add = |of: [f64; 3]| (0..3).for_each(|at| sum[at] += of[at]);
+    for step in steps {
+        match step {
+            Step::Compute { .. } => add([times, 0.0, 0.0]),
+            Step::Wait { .. } => add([0.0, 0.0, times]),
+            Step::Verb { path, bytes, to, .. } => {
+                let path = look.router.path(path).expect("it was compiled");
+                let leaves = look.apart(&path.requester, &path.responder);
+                add([0.0, if leaves { times * bytes.get() as f64 * f64::from(*to) } else { 0.0 }, 0.0]);
+            }
+            Step::Background { steps, .. } => add(work(steps, times, look)),
+            Step::Repeat { times: count, steps, .. } => add(work(steps, times * *count as f64, look)),
+            Step::Parallel(lists) => lists.iter().for_each(|steps| add(work(steps, times, look))),
+            Step::Branch { probability, then, otherwise, .. } => {
+                add(work(then, times * probability, look));
+                add(work(otherwise, times * (1.0 - probability), look));
+            }
+        }
+    }
+    sum
+}
+
+/// Every change that any rule proposes of a design leaves each of its alternatives the work that its requests ask for, and
+/// gives an alternative that it adds that of the one it is made from; or its remedy says what is dropped, and why.
+fn keeps_the_work(text: &str) {
+    let (changes, setting, directory) = (Changes::default(), library(), designs());
+    let bench = TrialBench::new("design.toml", &directory, &changes, &setting, Seed::new(1));
+    let Ok((case, ready)) = bench.case(text, None) else { return };
+    let look = Look::new(&case, &ready, &Scope::All);
+    let all = |one: &Alternative| -> Vec<[f64; 3]> {
+        one.operations.iter().map(|(_, _, steps)| work(steps, 1.0, &look)).collect()
+    };
+    for rule in RULES {
+        let Proposed::Changes(proposals) = (rule.propose)(&look) else { continue };
+        for rung in proposals.into_iter().flat_map(|one| one.ladder) {
+            let Ok(changed) = rung.changed else { continue };
+            let Ok((after, _)) = bench.case(&changed.text, None) else { continue };
+            for now in &after.design.alternatives {
+                let made_from = |one: &&Alternative| now.name.starts_with(&one.name);
+                let from = case.design.alternatives.iter().filter(made_from).max_by_key(|one| one.name.len());
+                let (given, kept) = (all(from.expect("it is made from one")), all(now));
+                let same = given.iter().flatten().zip(kept.iter().flatten());
+                let is_same = same.clone().all(|(a, b)| (a - b).abs() <= 1e-9 * a.max(1.0));
+                // What hits do besides, misses do then too.
+                let is_more = same.clone().all(|(a, b)| *b >= a - 1e-9 * a.max(1.0));
+                let is_said = rung.remedy.contains("every request is served as a hit is")
+                    && (is_more || rung.remedy.contains("which drops what a miss alone does"));
+                assert!(
+                    is_same || is_said,
+                    "{}: {} leaves {kept:?} of {given:?}\n{}",
+                    rule.name,
+                    rung.remedy,
+                    changed.text
+                );
+            }
+        }
+    }
+}
+
+/// A request that comes to the SoC, does one of two lists of steps, and is answered.
+fn branched(head: &str, then: &[&str], otherwise: &[&str]) -> String {
+    let keys = if head.starts_with("cached") { ["hit", "miss"] } else { ["then", "otherwise"] };
+    let branch = format!(
+        "{{ {head}, {} = [{}], {} = [{}] }}",
+        keys[0],
+        then.join(", "),
+        keys[1],
+        otherwise.join(", ")
+    );
+    let steps = format!(
+        r#"{{ send-ud = "client-soc", bytes = "16 B" }}, {{ compute = "soc", time = "100 ns" }}, {branch},
+        {{ compute = "soc", time = "70 ns" }}, {{ send-ud = "soc-client", bytes = "64 B" }}"#
+    );
+    let cache = "[cache]\nat = \"soc\"\nbudget = \"1 KiB\"\nhottest = \"counters\"\n[[alternative]]";
+    design(
+        "bluefield2",
+        "mix = \"a\"",
+        &format!("{}update = [ {steps} ]\n", COUNTERS.replace("[[alternative]]", cache)),
+    )
+}
+
+/// Steps that a case of a branch may have.
+const IN_A_CASE: [&str; 5] = [
+    r#"{ read = "soc-host", bytes = "64 B" }"#,
+    r#"{ compute = "soc", time = "50 ns" }"#,
+    r#"{ compute = "soc", time = "3 us" }"#,
+    r#"{ repeat = 2, steps = [{ read = "soc-host", bytes = "64 B" }] }"#,
+    r#"{ parallel = [[{ read = "soc-host", bytes = "64 B" }], [{ compute = "soc", time = "50 ns" }]] }"#,
+];
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig { cases: 32, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn what_requests_ask_for_stays(
+        then in proptest::collection::vec(0usize..5, 0..3),
+        otherwise in proptest::collection::vec(0usize..5, 0..3),
+        is_cached in proptest::prelude::any::<bool>(),
+    ) {
+        let of = |which: &[usize]| which.iter().map(|at| IN_A_CASE[*at]).collect::<Vec<_>>();
+        let head = if is_cached { "cached = \"counters\"" } else { "probability = 0.3" };
+        keeps_the_work(&branched(head, &of(&then), &of(&otherwise)));
+    }
+}
+
+#[test]
+fn what_requests_of_each_rule_ask_for_stays() {
+    cases().iter().for_each(|(_, text)| keeps_the_work(text));
+    [text("three-mistakes.toml"), text("replication.toml"), small("kv-batching.toml"), two_ways()]
+        .iter()
+        .for_each(|text| keeps_the_work(text));
+}
+
+/// Of two cases that differ by more than what is fetched, each is what some requests ask for.
+#[test]
+fn a_branch_is_a_cache_where_its_cases_differ_by_the_fetch_or_it_says_so() {
+    let [fetch, short, long, ..] = IN_A_CASE;
+    let found = |head: &str, then: &[&str], otherwise: &[&str]| {
+        let text = branched(head, then, otherwise);
+        let (changes, setting, directory) = (Changes::default(), library(), designs());
+        let bench = TrialBench::new("design.toml", &directory, &changes, &setting, Seed::new(1));
+        let (case, ready) = bench.case(&text, None).expect("it is compiled");
+        let rule = RULES.iter().find(|rule| rule.name == "no-nic-side-cache").expect("it is a rule");
+        match (rule.propose)(&Look::new(&case, &ready, &Scope::All)) {
+            Proposed::Silent(why) => Err(why),
+            Proposed::Changes(all) => Ok(all[0].ladder[0].remedy.clone()),
+        }
+    };
+    for (then, otherwise) in
+        [(&[short][..], &[fetch, short][..]), (&[fetch, short], &[short]), (&[], &[fetch])]
+    {
+        let remedy = found("probability = 0.01", then, otherwise).expect("the fetch alone differs");
+        assert!(!remedy.contains("drops"), "{remedy}");
+    }
+    for otherwise in [&[fetch, long][..], &[fetch], &[fetch, short, short]] {
+        let why = found("probability = 0.01", &[short], otherwise).expect_err("other work");
+        assert!(why.contains("the cases differ by more than that"), "{why}");
+    }
+    let remedy = found("cached = \"counters\"", &[short], &[fetch, short, long]).expect("it says so");
+    assert!(
+        remedy.contains("which drops what a miss alone does besides fetching (3 us at `soc`)"),
+        "{remedy}"
+    );
+    let why = found("cached = \"counters\"", &[fetch, long], &[short]).expect_err("hits are kept");
+    assert!(why.contains("the cases differ by more than that"), "{why}");
+}
+
+/// How sure a gain is does not hang on the order in which its author writes two steps, nor on whether they are written as one.
+#[test]
+fn a_number_stays_the_same_wherever_a_remedy_leaves_it() {
+    let known = |times: &[&str]| {
+        let computed: Vec<String> =
+            times.iter().map(|time| format!("{{ compute = \"host\", time = {time} }}")).collect();
+        let steps = format!("{{ write = \"host-backup\", bytes = \"4 KiB\" }}, {}", computed.join(", "));
+        let found = advised(&one("bluefield2", "set = [\"host.cores=1\"]", &steps), Depth::Promising);
+        let moved = found.advice.into_iter().find(|one| one.rule == "move-background-work");
+        let moved = moved.expect("it gains");
+        (
+            moved.standing.expect("throughput is added up"),
+            moved.brings.map_or(Vec::new(), |brings| brings.numbers),
+        )
+    };
+    let (whole, _) = known(&["\"20.2 us\""]);
+    for times in [["\"20 us\"", "\"200 ns\""], ["\"200 ns\"", "\"20 us\""]] {
+        let (split, brings) = known(&times);
+        let ends =
+            [(split.share.range_80, whole.share.range_80), (split.share.range_95, whole.share.range_95)];
+        for ((low, high), (whole_low, whole_high)) in ends {
+            near("low", 1.0 + low, 1.0 + whole_low, 0.02);
+            near("high", 1.0 + high, 1.0 + whole_high, 0.02);
+        }
+        assert!((split.gains_in - whole.gains_in).abs() < 0.02, "{split:?}\n{whole:?}");
+        assert_eq!(brings, ["parameters.soc-over-host"]);
+    }
+    // Intervals are moved, each to a number of its own, however many steps stand before it now.
+    let (_, brings) = known(&["\"10 us to 30 us\"", "\"100 ns to 300 ns\""]);
+    assert_eq!(brings, ["alternative.a.request.3.time", "alternative.a.request.4.time"]);
+}
+
+/// An alternative that takes another's steps has them where the other's stand, and so has one of several that a choice makes.
+#[test]
+fn a_remedy_names_every_alternative_that_it_changes() {
+    let steps = |bytes: &str| {
+        format!(
+            r#"request = [ {{ send = "client-soc", bytes = "64 B" }}, {{ compute = "soc", time = "100 ns" }},
+            {{ read = "soc-host", bytes = "{bytes}" }}, {{ send-ud = "soc-client", bytes = "64 B" }} ]"#
+        )
+    };
+    let alternative = |rest: &str| format!("[[alternative]]\nname = \"a\"\n{rest}\n");
+    let like = alternative(&steps("64 B")) + "[[alternative]]\nname = \"b\"\nlike = \"a\"\n";
+    let choice = alternative(&format!("choose = {{ size = [\"64 B\", \"4 KiB\"] }}\n{}", steps("{size}")));
+    for (text, also) in [
+        (design("bluefield2", "mix = \"b\"", &like), "; it changes `a` too"),
+        (design("bluefield2", "mix = \"a[size=64 B]\"", &choice), "; it changes `a[size=4 KiB]` too"),
+    ] {
+        let found = advised(&text, Depth::Promising);
+        let batched = found.advice.iter().find(|one| one.rule == "batch-doorbells");
+        let batched = batched.unwrap_or_else(|| panic!("{:?}", found.silent));
+        assert!(batched.remedy.ends_with(also), "{}", batched.remedy);
+        assert!(found.text.contains("batch = ") && !found.text.contains("offpath step"), "{}", found.text);
+    }
+}
+
+/// That a file cannot be changed so is no case of nothing to change.
+#[test]
+fn what_cannot_be_written_is_said() {
+    let steps = r#"{ send = "client-{at}", bytes = "64 B" }, { compute = "{at}", time = "3 us" },
+        { send = "{at}-client", bytes = "64 B" }"#;
+    let text = one("bluefield2", "", steps).replace("request", "choose = { at = [\"host\"] }\nrequest");
+    let found = advised(&text, Depth::Promising);
+    let silent = found.silent.iter().find(|one| one.rule == "shard-across-endpoints").expect("it was tried");
+    let why = silent.reasons.join("; ");
+    assert!(
+        why.contains("cannot be written into the file: `send = \"client-{at}\"` goes by a choice"),
+        "{why}"
+    );
+    assert_eq!(found.text, text);
 }

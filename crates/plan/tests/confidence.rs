@@ -600,10 +600,10 @@ fn a_number_of_the_design_that_is_called_assumed_is_no_better_known() {
     assert!(with(", provenance = \"assumed\"") >= Basis::YourEstimate);
 }
 
-/// What an alternative carries alone is the same whatever load the design asks of the mix: draws in which that
-/// load is not carried count for it too.
+/// What an alternative carries alone, and a mix at its shares, is the same whatever load the design asks of the best one: draws
+/// in which that load is not carried count for them too.
 #[test]
-fn the_load_that_is_asked_for_does_not_choose_the_draws_of_alternatives() {
+fn the_load_that_is_asked_for_does_not_choose_the_draws_of_capacities() {
     let of = |objective: &str| {
         let text = DESIGN.replace("objective = \"most-throughput\"", objective);
         assert!(text.contains(objective));
@@ -617,6 +617,72 @@ fn the_load_that_is_asked_for_does_not_choose_the_draws_of_alternatives() {
         assert_eq!((&one.name, one.rate), (&other.name, other.rate));
         assert_eq!((&one.name, one.latency_s), (&other.name, other.latency_s));
     }
+    assert!(free.greedy.shares.len() == 2 && free.greedy.shares == asked.greedy.shares, "{:?}", free.greedy);
+    assert_eq!(free.greedy.rate, asked.greedy.rate);
+}
+
+/// Who asks for more knows no better what a request costs: the host's time and the latency of the same shares have the same
+/// intervals at a load that every draw carries and at one that half of them do.
+#[test]
+fn a_greater_load_makes_no_cost_surer() {
+    let steps = "{ send-ud = \"client-host\", bytes = \"64 B\" }, { compute = \"host\", time = \"1 us to 5 us\" }, \
+                 { send-ud = \"host-client\", bytes = \"64 B\" }";
+    let plan = |objective: &str, load: Option<f64>| {
+        let load = load.map(|load| format!("offered_load = \"{load:.0}/s\"\n")).unwrap_or_default();
+        let text = format!(
+            "[design]\nname = \"own\"\ndevice = \"bluefield2\"\nobjective = \"{objective}\"\n{load}\
+             rank_by = \"throughput\"\n[[alternative]]\nname = \"a\"\nrequest = [ {steps} ]\n"
+        );
+        planned_on(Library::builtin(), &text)
+    };
+    let most = plan("most-throughput", None).optimal.rate.value;
+    for objective in ["least-host-cpu", "lowest-p99"] {
+        let [little, much] = [0.3, 0.97].map(|part| plan(objective, Some(part * most)));
+        let (all, some) = (little.recommendation.carried_in, much.recommendation.carried_in);
+        assert!(all > 0.99 && (0.3..0.7).contains(&some), "{objective}: carried in {all} and {some}");
+        near(objective, much.worth.value, little.worth.value, 1e-9);
+        for (name, one, other) in [
+            ("80%", much.worth.range_80, little.worth.range_80),
+            ("95%", much.worth.range_95, little.worth.range_95),
+        ] {
+            near(&format!("{objective}: low of {name}"), one.0, other.0, 1e-9);
+            near(&format!("{objective}: high of {name}"), one.1, other.1, 1e-9);
+        }
+    }
+}
+
+/// Who sends an alternative a share of all requests gets no more of them than what it carries over that share, whatever
+/// the card does.
+#[test]
+fn no_mix_beats_a_part_of_it_by_more_than_its_share_leaves() {
+    let designs = [
+        "aggregate-bf3",
+        "compaction-offload",
+        "kv-batching",
+        "kv-ycsb-c",
+        "mongo-sharding",
+        "nic-cache",
+        "pubsub-fanout",
+        "redis-sharding",
+        "regex-logs",
+    ];
+    let mut parts = 0;
+    for name in designs {
+        // What is open of a whole deployment is fixed, where anything is.
+        let deployed =
+            [("far", "dpa:soc"), ("dpa_cores", "16")].map(|(name, value)| (name.into(), value.into()));
+        let parameters = deployed.into_iter().filter(|_| name == "aggregate-bf3").collect();
+        let changes = Changes { parameters, ..Changes::default() };
+        let plan = planned(&parse(&text(&format!("{name}.toml")), &changes), &[], &[]);
+        for over in &plan.recommendation.over {
+            let share = plan.optimal.shares.iter().find(|(own, _)| *own == over.name);
+            let Some((_, share)) = share else { continue };
+            parts += 1;
+            let (most, above) = (1.0 / share, over.ratio.range_95.1);
+            assert!(above <= most * (1.0 + 1e-6), "{name}: over {} to {above}, at most {most}", over.name);
+        }
+    }
+    assert!(parts > 15, "{parts}");
 }
 
 /// How often something happens is guessed as how long it takes is, whether or not it is planned at other values
@@ -933,7 +999,13 @@ fn many_figures_are_looked_at_together() {
     let system = Library::builtin().load(&request).expect("it ships");
     let router = Router::new(&system).expect("it has routes");
     let looked = |figures: usize| {
-        let of = FigureOf { kind: FigureKind::Throughput, traffic: "read".to_string(), has_evidence: true };
+        let of = FigureOf {
+            kind: FigureKind::Throughput,
+            traffic: "read".to_string(),
+            path: "client-host".to_string(),
+            bound_by: "posting thread".to_string(),
+            has_evidence: true,
+        };
         let systems = AtomicUsize::new(0);
         let rates = |system: &System| -> Option<Vec<BoundedFigure>> {
             systems.fetch_add(1, Ordering::Relaxed);

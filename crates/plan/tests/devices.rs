@@ -4,7 +4,8 @@
 //! `INSTA_UPDATE=always cargo test --release -p offpath-plan --test all devices::` once its reason is understood.
 
 use crate::common::*;
-use offpath_plan::comparison::{CompareAsk, Comparison, Contest, Entrant, on_device};
+use offpath_plan::comparison::{CompareAsk, Comparison, Contest, DrawsSay, Entrant, on_device};
+use offpath_plan::residual::{FigureKind, Lesson};
 use offpath_plan::solve::{shares, solved};
 use offpath_plan::{Changes, Design, Setting};
 use offpath_profile::{Library, SystemRequest};
@@ -223,8 +224,52 @@ fn a_turning_point_is_one_when_compared_there() {
     let plain = contest(&comparison, "connectx6");
     assert!(comparison.counted_in < 0.95, "{}", comparison.counted_in);
     assert!(card.carried_in <= comparison.counted_in && plain.carried_in < card.carried_in);
-    assert!(comparison.card_best_in.expect("one is a card") > 0.9, "{:?}", comparison.card_best_in);
+    assert!(comparison.said.card_best_in.expect("one is a card") > 0.9, "{:?}", comparison.said);
     assert!(card.best_in + plain.as_good_in > 0.99, "where the one is not better the other is as good");
+}
+
+/// What past errors make of an answer is told beside what the draws say without them, and what each mechanism says: no ratio is
+/// beyond what both rates can be.
+#[test]
+fn what_past_errors_and_mechanisms_make_of_the_answer_is_told() {
+    let (design, setting) = (parse(&small("kv-ycsb-c.toml"), &Changes::default()), setting(&[], &[]));
+    let comparison = compared(&design, &setting, &["bluefield2", "connectx6"]).expect("both have a plan");
+    let (said, without) = (comparison.said, comparison.said_without_errors);
+    let of = |said: DrawsSay| said.card_best_in.expect("one is a card");
+    assert!(of(without) > 0.85 && of(said) < 0.8, "{said:?} and without past errors {without:?}");
+    let [base, variant] = comparison.said_by_mechanism.expect("one-pool is open");
+    assert_eq!(comparison.open, ["one-pool"]);
+    // Half of the draws are of each.
+    let both = f64::midpoint(of(base), of(variant));
+    assert!((both - of(without)).abs() < 1e-9, "{base:?} {variant:?} {without:?}");
+    assert!(of(base) > of(variant), "one pool carries less");
+    let card = contest(&comparison, "bluefield2");
+    assert_eq!((card.best_in, card.without_errors.0), (said.best_in, without.best_in));
+    let over = card.over.expect("it is not the reference");
+    assert_eq!((over.better_in, over.better_without_errors_in), (of(said), of(without)));
+    assert_eq!(over.drawn.better_in, of(without));
+}
+
+/// A ratio is no more than what links carry of the one over the least of the other, whatever past errors of ratios were.
+#[test]
+fn a_ratio_ends_where_both_rates_do() {
+    let read = "[design]\nname = \"own\"\ndevice = \"bluefield2\"\nobjective = \"most-throughput\"\n\
+                rank_by = \"throughput\"\n[[alternative]]\nname = \"read\"\n\
+                request = [ { read = \"client-host\", bytes = \"64 KiB\" } ]\n";
+    let design = parse(read, &Changes::default());
+    let comparison =
+        compared(&design, &setting(&[], &[]), &["bluefield3", "connectx6"]).expect("both have a plan");
+    let rate = |device: &str| contest(&comparison, device).checked.plan.optimal.rate;
+    let (card, plain) = (rate("bluefield3"), rate("connectx6"));
+    let reach = |lesson: Lesson, kind| lesson.sizes(kind).last().expect("there are some").exp();
+    let least = plain.value / reach(Lesson::OfFittedCards, FigureKind::Throughput);
+    let ratio = contest(&comparison, "bluefield3").over.expect("it is not the reference").ratio;
+    let ratio = ratio.expect("both carry something");
+    // Of the rate as it is: draws of the plain NIC's numbers lie a little around it.
+    let most = card.range_95.1 / least;
+    assert!(ratio.range_95.1 <= most * 1.01, "{ratio:?}, and the rates allow {most}");
+    let errors = reach(Lesson::OfGuessedCards, FigureKind::ThroughputRatio);
+    assert!(ratio.value * errors > 1.2 * most, "errors of ratios alone reach farther");
 }
 
 /// Where neither takes any of what is spared they are even, and beside one that takes none there is no ratio.

@@ -2,6 +2,7 @@
 //! and moves what it stands for and nothing else.
 
 use crate::common::*;
+use offpath_plan::sample::Drawn;
 use offpath_plan::{Changes, Design, Fold, Ready, prepare_named};
 use offpath_quantity::{Dimension, Quantity};
 use std::collections::BTreeMap;
@@ -137,6 +138,41 @@ fn moving_an_estimate_moves_what_it_stands_for_and_nothing_else() {
     let back = moved(&service, "parameters.service", "3 us", Dimension::Time);
     assert_eq!(back.estimates(), design.estimates());
     assert_eq!(fold(&back, "asked"), fold(&design, "asked"));
+}
+
+/// A factor of work is a guess, whole or not, unless it says as well how many there are; what is written into a product, a
+/// factor of 1 and a whole multiple of a payload are taken as they are.
+#[test]
+fn a_whole_factor_of_work_is_an_estimate() {
+    let rests = |factor: &str, more: &str| {
+        let text = format!(
+            "[design]\nname = \"own\"\ndevice = \"bluefield2\"\ntestbed = \"rack\"\nobjective = \"most-throughput\"\n\
+             rank_by = \"throughput\"\n[parameters]\nfactor = {factor}\nmerge = \"8 Gbit/s\"\nput = \"2 us\"\n\
+             [[alternative]]\nname = \"a\"\nrequest = [ {{ send-ud = \"client-host\", bytes = \"64 B\" }}, {more}, \
+             {{ send-ud = \"host-client\", bytes = \"64 B\" }} ]\n"
+        );
+        let plan = planned(&parse(&text, &Changes::default()), &[], &[]);
+        let one = alone(&plan, "a");
+        let rest = one.rests_on.iter().find(|rest| rest.number == "parameters.factor");
+        (rest.map(|rest| rest.drawn), one.rate.range_80)
+    };
+    let bytes = "{ compute = \"host\", bytes = \"64 B * factor\", rate = \"merge\" }";
+    let time = "{ compute = \"host\", time = \"put * factor\" }";
+    let rate = "{ compute = \"host\", bytes = \"64 KiB\", rate = \"merge * factor\" }";
+    for step in [bytes, time, rate] {
+        let (whole, other) = (rests("10", step), rests("10.001", step));
+        assert_eq!((whole.0, other.0), (Some(Drawn::Half), Some(Drawn::Half)), "{step}");
+        near(step, whole.1.0, other.1.0, 1e-3);
+        near(step, whole.1.1, other.1.1, 1e-3);
+        assert_eq!(rests("1", step).0, None, "{step}: 1 multiplies nothing");
+        assert_eq!(rests("10", &step.replace("factor", "10")).0, None, "{step}: written into the product");
+    }
+    let counted =
+        format!("{{ repeat = \"factor\", steps = [ {{ compute = \"host\", time = \"10 ns\" }} ] }}, {time}");
+    assert_eq!(rests("10", &counted).0, None, "it says how many there are");
+    let payload =
+        format!("{{ read = \"host-soc\", bytes = \"64 B * factor\" }}, {}", time.replace(" * factor", ""));
+    assert_eq!(rests("10", &payload).0, None, "sizes of payloads are the question");
 }
 
 #[test]

@@ -510,6 +510,13 @@ fn studied(seed: u64, router: &Router) -> Result<(), String> {
             return wrong(format!("{least} {low} {value} {median} {high} {greatest}"));
         }
     }
+    for over in &plan.recommendation.over {
+        let taken = plan.optimal.shares.iter().find(|(name, _)| *name == over.name);
+        let most = taken.map_or(f64::INFINITY, |(_, share)| 1.0 / share);
+        if over.ratio.range_95.1 > most.max(over.ratio.value) * (1.0 + 1e-6) {
+            return wrong(format!("{:?} over {}, at most {most} times it", over.ratio, over.name));
+        }
+    }
     let settled = &study.checked.settled;
     let carried = settled.loaded.throughput;
     let is_told = settled.gap.is_some() || (carried.mean / settled.rate - 1.0).abs() <= settled.allowed();

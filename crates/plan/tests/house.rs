@@ -208,6 +208,7 @@ fn only_code_lines_are_looked_at() {
 const EXAMPLES: &[(&str, &str)] = &[
     ("crates/route/src/path.rs", "as in `client-soc` or `soc-host-dma`"),
     ("crates/learn/src/expect.rs", "as in `soc-host-dma`"),
+    ("crates/profile/src/schema.rs", r#""\"client-host\"""#),
 ];
 
 #[test]

@@ -435,18 +435,50 @@ fn of_two_equal_alternatives_one_carries_the_load() {
     }
 }
 
-/// The twin knows no limit of a design, so that it is loaded by as much as the limit leaves.
+/// A share of the host is so many of its cores, for plan, twin, few clients and curve alike: whole ones, rounded down.
 #[test]
-fn a_limit_on_the_host_is_no_gap() {
-    let limit = HEAD.to_string() + "[constraints]\nhost_cpu_share = 0.5\n" + &alternative("a", "", BY_HOST);
-    let study = studied(&limit, &setting(&[], &[])).expect("it is planned");
-    let free = studied(&(HEAD.to_string() + &alternative("a", "", BY_HOST)), &setting(&[], &[]));
-    let free = free.expect("it is planned").checked.plan.optimal.rate.value;
-    let (settled, rate) = (&study.checked.settled, study.checked.plan.optimal.rate.value);
-    assert!((rate / free - 0.5).abs() < 1e-6, "{rate} of {free}");
-    assert_eq!((&settled.gap, settled.load), (&None, Some(rate)));
-    assert!((settled.loaded.throughput.mean / rate - 1.0).abs() < 0.03, "{:?}", settled.loaded.throughput);
-    assert!(study.advised.unconfirmed.is_none(), "gains are measured under the limit");
+fn a_share_of_the_host_is_so_many_cores() {
+    let seen = |constraints: &str, settings: &[&str]| {
+        let text =
+            [HEAD, constraints, &alternative("a", "", BY_HOST), "[clients]\ncounts = [1, 64]\n"].concat();
+        let (setting, changes) = (setting(&[], settings), Changes::default());
+        let design = parse(&text, &changes);
+        let ask =
+            Ask { design: &design, changes: &changes, setting: &setting, seed: Seed::new(1), curve: true };
+        let study = Study::of(&ask).expect("it is planned");
+        let plan = &study.checked.plan;
+        assert_eq!(study.checked.settled.gap, None);
+        assert_eq!(plan.alternatives[0].binding, "host.cpu");
+        assert!(study.advised.unconfirmed.is_none(), "gains are measured under the limit");
+        let loaded = &study.checked.settled.loaded;
+        let of_twin = (loaded.throughput.mean, loaded.utilization["host.cpu"]);
+        (plan.optimal.rate.value, of_twin, format!("{:?} {:?}", study.clients, study.curve))
+    };
+    let share = |share: f64| seen(&format!("[constraints]\nhost_cpu_share = {share}\n"), &[]);
+    assert_eq!(share(0.5), seen("", &["host.cores=12"]));
+    // 7.2 of 24.
+    assert_eq!(share(0.3), seen("", &["host.cores=7"]));
+    assert_eq!(share(1.0), seen("", &[]));
+    let text = HEAD.to_string() + "[constraints]\nhost_cpu_share = 0.02\n" + &alternative("a", "", BY_HOST);
+    let refused = studied(&text, &setting(&[], &[])).err().expect("it is less than a core").to_string();
+    assert_eq!(refused, "host_cpu_share is 0.02, less than one of the host's 24 cores");
+}
+
+/// Who plans with a cache that no part of the mix fills hears so, and whose mix fills it does not.
+#[test]
+fn a_cache_that_no_part_of_the_mix_fills_is_told() {
+    let text = small("kv-ycsb-c.toml");
+    let head = text.split("[[alternative]]").next().expect("it has a head");
+    let said = |name: &str| {
+        let named = format!("\nname = \"{name}\"\n");
+        let one = text.split("[[alternative]]").find(|one| one.starts_with(&named)).expect("it is there");
+        let one = format!("[[alternative]]{one}");
+        let study = studied(&[head, &one].concat(), &setting(&[], &[])).expect("it is planned");
+        study.notes.into_iter().find(|note| note.contains("cache that no part of it fills"))
+    };
+    let note = said("A5-read").expect("its misses stay out");
+    assert!(note.contains("`A5-read` on ") && note.contains("A5-send brings records in"), "{note}");
+    assert_eq!((said("A5-send"), said("A4")), (None, None));
 }
 
 /// How often a load is carried is counted over what the interval of the same rate is made of, and host time, which full

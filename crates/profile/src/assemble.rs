@@ -5,9 +5,10 @@ use crate::error::{Place, ProfileError, Source, list, suggestion};
 use crate::schema::{Blank, Component, Kind};
 use crate::{
     Cache, Category, Endpoint, Engine, EngineWork, LEARNT_FIGURES, LargeTransferLimit, LearntErrors, Library,
-    Link, Machine, Memory, Network, Nic, Number, PacketCosts, Pcie, Problem, Processor, Provenance, Reach,
-    Switch, System, VerbCosts, WorkSpeed, work,
+    Link, MOST_ENDPOINTS, Machine, Memory, Network, Nic, Number, PacketCosts, Pcie, Problem, Processor,
+    Provenance, Reach, Switch, System, VerbCosts, WorkSpeed, work,
 };
+use offpath_quantity::Quantity;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -73,15 +74,12 @@ pub(crate) fn assemble(
         scales: Vec::new(),
         learnt_errors: Vec::new(),
         is_latency_untold: is_latency_untold(device),
+        host_share: None,
     };
     // They were measured of this device where its own file has it stand.
     if Arc::ptr_eq(&device.source, &testbed.source) {
         for table in testbed.tables.iter().filter(|table| table.kind == Kind::Errors) {
-            let mut errors = LearntErrors {
-                figure: table.words("figure").values.concat(),
-                traffic: table.words("traffic").values,
-                ..Blank::blank()
-            };
+            let mut errors = LearntErrors::of_words(table);
             // They are no numbers of the system: nothing that is predicted moves with them.
             fill(&mut errors, &table.name, table, &mut BTreeMap::new());
             system.learnt_errors.push(errors);
@@ -122,6 +120,19 @@ pub(crate) fn assemble(
         system.machines.push(machine);
     }
     Ok(system)
+}
+
+impl LearntErrors {
+    /// What a table's words say, its numbers still blank.
+    pub(crate) fn of_words(table: &Table) -> LearntErrors {
+        LearntErrors {
+            figure: table.words("figure").values.concat(),
+            traffic: table.words("traffic").values,
+            path: table.words("path").values.concat(),
+            bound_by: table.words("bound_by").values,
+            ..Blank::blank()
+        }
+    }
 }
 
 /// Whether a device's file has numbers that its own logs told, and no error of its latencies, wherever it stands.
@@ -228,6 +239,8 @@ impl Plan<'_> {
         let nic_table = nics.next().ok_or_else(|| self.no_nic())?;
 
         let carries_verbs = nic_table.kind == Kind::Nic;
+        let processors = self.tables().filter(|table| PROCESSORS.contains(&table.kind));
+        Self::check_slots(nic_table, processors.filter(|table| !hidden(&table.name)).count())?;
         let mut nic = Nic { name: self.full("nic"), carries_verbs, ..Nic::blank() };
         fill(&mut nic, &self.full("nic"), nic_table, numbers);
         let mut machine = Machine {
@@ -532,6 +545,7 @@ impl Plan<'_> {
                             table.place(),
                         ));
                     }
+                    self.check_engine(table)?;
                 }
                 kind if MEMORIES.contains(&kind) => self.check_completions(table)?,
                 Kind::Processor => {
@@ -566,6 +580,23 @@ impl Plan<'_> {
                     for name in &table.words("last_level_of").values {
                         known(name, table, "last_level_of")?;
                     }
+                    self.check_reach(table)?;
+                }
+                Kind::Cache => {
+                    let held = |key: &str| table.numbers.get(key).map(|number| number.value);
+                    if let (Some(arrivals), Some(capacity)) = (held("arrivals"), held("capacity"))
+                        && arrivals.base() > capacity.base()
+                    {
+                        return Err(ProfileError::new(
+                            Problem::OutOfRange {
+                                name: format!("{}.arrivals", table.name),
+                                value: arrivals.to_string(),
+                                bound: format!("at most {}.capacity, {capacity}", table.name),
+                            },
+                            "they are the newest bytes that lie in the cache: write at most what it holds",
+                            Some(table.number_place("arrivals")),
+                        ));
+                    }
                 }
                 Kind::LargeTransferLimit => {
                     if table.words("requester").first() != "*" {
@@ -589,6 +620,123 @@ impl Plan<'_> {
                 }
                 _ => {}
             }
+        }
+        Ok(())
+    }
+
+    /// No endpoint keeps more slots than it may hold, nor do more endpoints keep some than are told apart.
+    fn check_slots(nic: &Table, endpoints: usize) -> Result<(), ProfileError> {
+        let held = |key: &str| nic.numbers.get(key).map(|number| number.value);
+        let (Some(Quantity::Count(reserved)), Some(Quantity::Count(slots))) =
+            (held("reserved_inflight_slots"), held("inflight_slots"))
+        else {
+            return Ok(());
+        };
+        if reserved > slots {
+            return Err(ProfileError::new(
+                Problem::OutOfRange {
+                    name: "nic.reserved_inflight_slots".into(),
+                    value: reserved.to_string(),
+                    bound: format!("at most nic.inflight_slots, {slots}"),
+                },
+                "each endpoint keeps so many of those that it may hold: keep fewer, or raise `nic.inflight_slots`",
+                Some(nic.number_place("reserved_inflight_slots")),
+            ));
+        }
+        if reserved > 0 && endpoints > MOST_ENDPOINTS {
+            return Err(structure(
+                format!(
+                    "`nic.reserved_inflight_slots` keeps in-flight slots for each of {endpoints} endpoints, and at most \
+                     {MOST_ENDPOINTS} are modelled"
+                ),
+                "write 0, which lets any of them hold all",
+                nic.number_place("reserved_inflight_slots"),
+            ));
+        }
+        Ok(())
+    }
+
+    /// An engine reaches something, and has the numbers of its work alone.
+    fn check_engine(&self, table: &Table) -> Result<(), ProfileError> {
+        if table.words.get("reaches").is_some_and(|reaches| reaches.values.is_empty()) {
+            return Err(structure(
+                format!("`reaches` of `[{}]` names no memory", table.name),
+                "name the memories that the engine reaches, or leave `reaches` out where it reaches all of the machine",
+                table.words_place("reaches"),
+            ));
+        }
+        let work = self.work_of(table)?;
+        for (key, of) in [("output_share", EngineWork::Transform), ("store_latency", EngineWork::Store)] {
+            if work != of && table.numbers.contains_key(key) {
+                let word = |work| {
+                    let found = EngineWork::NAMES.into_iter().find(|(_, one)| *one == work);
+                    found.expect("every work has a name").0
+                };
+                return Err(structure(
+                    format!(
+                        "`{}.{key}` is of engines that {}, and `[{0}]` has `work = \"{}\"`",
+                        table.name,
+                        word(of),
+                        word(work)
+                    ),
+                    format!("leave it out, or write `work = \"{}\"`", word(of)),
+                    table.number_place(key),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// A way from a processor to a memory is told once, through caches each of which answers what nearer ones do not hold, and
+    /// sooner than the memory does.
+    fn check_reach(&self, table: &Table) -> Result<(), ProfileError> {
+        let ends = |table: &Table| {
+            let (processor, memory) = (table.words("processor"), table.words("memory"));
+            [processor, memory].map(|words| self.meant(words.first()).to_string())
+        };
+        let mut others = self.of_kind(Kind::Reach).take_while(|one| one.name != table.name);
+        if let Some(first) = others.find(|one| ends(one) == ends(table)) {
+            let [processor, memory] = ends(table);
+            return Err(structure(
+                format!(
+                    "`[{}]` says how `{processor}` reaches `{memory}`, as `[{}]` does already",
+                    table.name, first.name
+                ),
+                "leave one of them out: every load and store between the two takes one of them",
+                table.words_place("processor"),
+            ));
+        }
+        let mut nearer: Option<&Table> = None;
+        for name in &table.words("through").values {
+            let cache = self.of_kind(Kind::Cache).find(|cache| cache.name == *name);
+            let cache = cache.expect("its caches were checked");
+            // Numbers that a file leaves blank are refused before.
+            let (capacity, latency) = (cache.numbers["capacity"].value, cache.numbers["latency"].value);
+            if let Some(nearer) = nearer
+                && nearer.numbers["capacity"].value.base() >= capacity.base()
+            {
+                return Err(structure(
+                    format!(
+                        "`{}` of {capacity} stands behind `{}` of {} in `through` of `[{}]`, and would answer nothing",
+                        cache.name, nearer.name, nearer.numbers["capacity"].value, table.name
+                    ),
+                    "name each cache once, the nearest and smallest first",
+                    table.words_place("through"),
+                ));
+            }
+            let own = table.numbers["latency"].value;
+            if own.base() < latency.base() {
+                return Err(ProfileError::new(
+                    Problem::OutOfRange {
+                        name: format!("{}.latency", table.name),
+                        value: own.to_string(),
+                        bound: format!("at least {}.latency, {latency}", cache.name),
+                    },
+                    "it is the time of a load that no cache answers, the looks into them included",
+                    Some(table.number_place("latency")),
+                ));
+            }
+            nearer = Some(cache);
         }
         Ok(())
     }

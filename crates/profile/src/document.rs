@@ -3,7 +3,7 @@
 use crate::error::{Place, ProfileError, Source, list, nearest, suggestion};
 use crate::renamed;
 use crate::schema::{Key, Kind, Word};
-use crate::{Category, LEARNT_FIGURES, Number, Problem, Provenance};
+use crate::{Category, LEARNT_FIGURES, LearntErrors, Number, Problem, Provenance};
 use offpath_quantity::{Dimension, Quantity};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -139,6 +139,10 @@ impl Table {
     }
     pub(crate) fn words_place(&self, key: &str) -> Place<'_> {
         (&self.source, self.words(key).span)
+    }
+    /// Where the value of a number stands.
+    pub(crate) fn number_place(&self, key: &str) -> Place<'_> {
+        (&self.source, self.spans.get(key).unwrap_or(&self.span).clone())
     }
 }
 
@@ -354,25 +358,30 @@ impl Document {
         ))
     }
 
-    /// What predictions were wrong by was measured of one device in one testbed, each kind of figure once, and no smaller share
+    /// What predictions were wrong by was measured of one device in one testbed, of the same runs once, and no smaller share
     /// of the errors reaches farther than a greater one.
     fn check_errors(&self) -> Result<(), ProfileError> {
         let refuse =
             |problem, help: String, span| Err(ProfileError::new(problem, help, Some((&self.source, span))));
-        let mut seen: BTreeMap<String, &str> = BTreeMap::new();
+        let mut seen: Vec<(LearntErrors, &str)> = Vec::new();
         for table in self.tables.iter().filter(|table| table.kind == Kind::Errors) {
-            let Words { values, span } = table.words("figure");
-            let figure = values.concat();
+            let own = LearntErrors::of_words(table);
+            let Words { span, .. } = table.words("figure");
+            let figure = own.figure.clone();
             if !LEARNT_FIGURES.contains(&figure.as_str()) {
                 let place = format!("for `figure` of `[{}]`", table.name);
                 let help = suggestion(&figure, LEARNT_FIGURES);
                 return refuse(Problem::Unknown { what: "figure".into(), name: figure, place }, help, span);
             }
-            if let Some(other) = seen.insert(figure.clone(), &table.name) {
-                let reason = format!("`[{other}]` and `[{}]` both hold errors of {figure}", table.name);
+            if let Some((_, other)) = seen.iter().find(|(other, _)| other.is_beside(&own)) {
+                let reason = format!(
+                    "`[{other}]` and `[{}]` both hold errors of {figure} of the same runs",
+                    table.name
+                );
                 let help = "keep the one that was measured last".to_string();
                 return refuse(Problem::Structure { reason }, help, span);
             }
+            seen.push((own, &table.name));
             if self.header(Category::Device).is_none() {
                 let reason =
                     format!("`[{}]` is of no device: the file describes a testbed alone", table.name);
@@ -417,15 +426,15 @@ impl Document {
             self.headers.iter().filter_map(|header| header.word("name")).map(str::to_string).collect();
         for table in &mut self.tables {
             for (key, number) in &mut table.numbers {
-                // A fact of a data sheet that names a row is about the card of that row; one of a standard is not.
-                let known = matches!(number.provenance, Provenance::Measured | Provenance::Fitted)
-                    || number.provenance == Provenance::Datasheet && !number.rows.is_empty();
+                let Some(entry) = table.kind.keys().find(|entry| entry.name == *key) else { continue };
                 let is_edited = is_own_file && shipped.is_edited(&own, &table.name, key, number);
-                if !known || !(shipped.of_others(&own, key, number) || is_edited) {
-                    continue;
-                }
-                if let Some(entry) = table.kind.keys().find(|entry| entry.name == *key) {
-                    carry(number, entry);
+                let is_of_others = match number.provenance {
+                    Provenance::Measured | Provenance::Fitted => shipped.of_others(&own, key, number),
+                    Provenance::Datasheet => !entry.of_standard && shipped.of_others(&own, key, number),
+                    _ => continue,
+                };
+                if is_edited || is_of_others {
+                    carry(number, table.kind, entry, shipped);
                 }
             }
         }
@@ -490,8 +499,9 @@ impl Document {
     }
 }
 
-/// Makes what is known of one device a guess about another, its interval wider by half at each end.
-pub(crate) fn carry(number: &mut Number, entry: &Key) {
+/// Makes what is known of one device a guess about another, its interval wider by half at each end. A zero has no half: it
+/// may be as much as any shipped profile holds possible of that number.
+pub(crate) fn carry(number: &mut Number, kind: Kind, entry: &Key, shipped: &Shipped) {
     const WIDER: f64 = 1.5;
     number.provenance = Provenance::CarriedOver;
     if entry.flag {
@@ -506,6 +516,10 @@ pub(crate) fn carry(number: &mut Number, entry: &Key) {
         Quantity::from_base(whole(base).clamp(entry.range.least, entry.range.most), entry.dimension)
     };
     (number.low, number.high) = (end(number.low, 1.0 / WIDER), end(number.high, WIDER));
+    if number.high.is_some_and(|high| high.base() == 0.0) {
+        let most = shipped.greatest.get(&(kind, entry.name)).copied().unwrap_or(0.0);
+        number.high = Quantity::from_base(most, entry.dimension);
+    }
 }
 
 /// Which profile each evidence row and each source is about, by the profiles that ship.
@@ -515,6 +529,8 @@ pub(crate) struct Shipped {
     /// Each number with its ends, by the profile's name and the number's.
     values: BTreeMap<(String, String), [Option<Quantity>; 3]>,
     sources: BTreeMap<(String, String), BTreeSet<String>>,
+    /// The most that any of them holds possible of a number, in base units.
+    greatest: BTreeMap<(Kind, &'static str), f64>,
 }
 
 impl Shipped {
@@ -525,6 +541,10 @@ impl Shipped {
             for (key, number) in &table.numbers {
                 for row in &number.rows {
                     self.rows.entry(row.clone()).or_default().extend(names());
+                }
+                if let Some(entry) = table.kind.keys().find(|entry| entry.name == *key) {
+                    let most = self.greatest.entry((table.kind, entry.name)).or_default();
+                    *most = most.max(number.high.unwrap_or(number.value).base());
                 }
                 let full = format!("{}.{key}", table.name);
                 self.values.extend(names().map(|name| ((name, full.clone()), said(number))));

@@ -2,6 +2,7 @@
 //! blank or carried over from another card.
 
 use crate::document::{Document, Header, Table, carry};
+use crate::library::shipped;
 use crate::schema::{Key, Kind, Word};
 use crate::{Category, Library, Number, Problem, ProfileError, Provenance};
 use offpath_quantity::{Dimension, Quantity};
@@ -188,10 +189,10 @@ impl Knowledge<'_> {
 /// Whose numbers a new device begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origin {
-    /// Those of a profile that ships.
-    Shipped,
-    /// Another device's, by a file of the user's own.
+    /// Another device's.
     Another,
+    /// Those of a profile that ships, of whose make the card is.
+    Shipped,
     /// Its own: the file describes the very card.
     Same,
 }
@@ -206,12 +207,11 @@ impl Library {
         let mut knowledge =
             Knowledge { numbers: request.numbers, category: Some(Category::Device), named: BTreeMap::new() };
         let base = request.base.map(|base| self.base(request.name, base)).transpose()?;
-        let origin = request.base.map_or(Origin::Shipped, |base| self.origin(base));
         let words =
             DraftWords { mode: request.mode, description: request.description, testbed: Some(request.name) };
         let mut device = match &base {
             None => blank(request.name, &words, &mut knowledge),
-            Some(base) => carried(request.name, base, origin, &words, &mut knowledge),
+            Some(base) => carried(request.name, base, Origin::Another, &words, &mut knowledge),
         };
         let testbed = match &base {
             Some(base) => self.testbed_of(base)?,
@@ -244,7 +244,7 @@ impl Library {
             .as_ref()
             .and_then(|document| document.tables.iter().find(|table| table.kind == Kind::Network));
         device += &match network {
-            Some(table) => carried_table(table, &base_name(&testbed), Origin::Shipped, &mut knowledge),
+            Some(table) => carried_table(table, &base_name(&testbed), Origin::Another, &mut knowledge),
             None => blank_table("network", Kind::Network, &[], &mut knowledge),
         };
         knowledge.category = Some(Category::Host);
@@ -270,9 +270,7 @@ impl Library {
                 let name =
                     base.header(Category::Host).and_then(|header| header.word("name")).unwrap_or_default();
                 for table in base.tables.iter().filter(|table| Category::Host.holds(table.kind)) {
-                    // What a slot has is a standard's, and the rest is of the other host alone.
-                    let origin = if table.kind == Kind::Link { Origin::Shipped } else { Origin::Another };
-                    host += &carried_table(table, name, origin, &mut knowledge);
+                    host += &carried_table(table, name, Origin::Another, &mut knowledge);
                 }
             }
             None => {
@@ -307,7 +305,8 @@ impl Library {
     ///
     /// Without `base` every number is blank, so that loading the file names all of them. With `base`, a device's name
     /// or file, tables and numbers are those of that device, marked as carried over, their intervals wider by half
-    /// where they were known of it. What its file does not hold, hosts and testbeds, is not copied.
+    /// where they were known of it; what a standard fixes stays a fact. What its file does not hold, hosts and testbeds, is not
+    /// copied.
     ///
     /// Refused: a name that a profile cannot have or that a known device or `base` has, and a `base` that does not load.
     pub fn draft(&self, name: &str, base: Option<&str>) -> Result<String, ProfileError> {
@@ -317,13 +316,13 @@ impl Library {
             None => Ok(blank(name, &words, &mut nothing)),
             Some(asked) => {
                 let base = self.base(name, asked)?;
-                Ok(carried(name, &base, self.origin(asked), &words, &mut nothing))
+                Ok(carried(name, &base, Origin::Another, &words, &mut nothing))
             }
         }
     }
 
-    /// [`draft`](Library::draft) of the very card that `base` describes: what a file of the user's own has as measured or as a data
-    /// sheet's fact stays so. What a calibration found is carried over, since another one finds it anew.
+    /// [`draft`](Library::draft) of the very card that `base` describes: what a file of the user's own has stays as it is, but for
+    /// what was published of another card. What a calibration found is of this card, whichever logs another one has.
     ///
     /// # Errors
     /// As those of [`draft`](Library::draft).
@@ -332,11 +331,6 @@ impl Library {
         let origin = if self.is_own(Category::Device, base) { Origin::Same } else { Origin::Shipped };
         let document = self.base(name, base)?;
         Ok(carried(name, &document, origin, &DraftWords::default(), &mut Knowledge::default()))
-    }
-
-    /// Whose numbers those of a base are for a device that is another one.
-    fn origin(&self, base: &str) -> Origin {
-        if self.is_own(Category::Device, base) { Origin::Another } else { Origin::Shipped }
     }
 
     /// Whether a device that is new may have this name.
@@ -512,7 +506,7 @@ fn carried_table(table: &Table, base_name: &str, origin: Origin, knowledge: &mut
         }
         match table.numbers.get(key.name) {
             Some(number) => {
-                let number = taken_over(number.clone(), key, base_name, origin);
+                let number = taken_over(number.clone(), table.kind, key, base_name, origin);
                 text += &number_lines(key, &written(&number, key), true);
             }
             None => {
@@ -525,11 +519,18 @@ fn carried_table(table: &Table, base_name: &str, origin: Origin, knowledge: &mut
 }
 
 /// What is known of one device, as it stands in the file of another.
-fn taken_over(mut number: Number, key: &Key, base: &str, origin: Origin) -> Number {
+fn taken_over(mut number: Number, kind: Kind, key: &Key, base: &str, origin: Origin) -> Number {
     let is_known = match number.provenance {
-        // What a shipped data sheet says without a row is a standard's; a user's own may be of the card alone.
-        Provenance::Datasheet if number.rows.is_empty() && origin != Origin::Another => return number,
-        Provenance::Measured if number.rows.is_empty() && origin == Origin::Same => return number,
+        Provenance::Datasheet if key.of_standard => {
+            number.rows.clear();
+            return number;
+        }
+        _ if number.rows.is_empty() && origin == Origin::Same => return number,
+        // What a data sheet says without a row is of every card of that make.
+        Provenance::Datasheet if number.rows.is_empty() && origin == Origin::Shipped => {
+            number.source = format!("{base}: {}", number.source);
+            return number;
+        }
         Provenance::Datasheet
         | Provenance::Measured
         | Provenance::MeasuredHere
@@ -539,7 +540,7 @@ fn taken_over(mut number: Number, key: &Key, base: &str, origin: Origin) -> Numb
         Provenance::Assumed | Provenance::CarriedOver => false,
     };
     if is_known {
-        carry(&mut number, key);
+        carry(&mut number, kind, key, shipped());
     }
     number.provenance = Provenance::CarriedOver;
     number.source = format!("{base}: {}", number.source);

@@ -97,6 +97,8 @@ pub struct Library {
     sources: BTreeMap<(Category, String), Arc<Source>>,
     /// Those that a user's directory holds.
     own: BTreeSet<(Category, String)>,
+    /// Files from memory, by their paths.
+    files: BTreeMap<PathBuf, Arc<Source>>,
 }
 
 impl Library {
@@ -111,7 +113,7 @@ impl Library {
                 )
             })
             .collect();
-        Library { sources, own: BTreeSet::new() }
+        Library { sources, own: BTreeSet::new(), files: BTreeMap::new() }
     }
 
     /// The builtin profiles, shadowed and extended by `devices/*.toml`, `hosts/*.toml`,
@@ -167,6 +169,12 @@ impl Library {
     pub fn insert(&mut self, category: Category, name: &str, text: &str) {
         let source = Source { name: format!("{}/{name}.toml", category.directory()), text: text.to_string() };
         self.sources.insert((category, name.to_string()), Arc::new(source));
+    }
+
+    /// Has a file from memory in the place of what lies, or does not lie, at a path: what is about to be written can be checked first.
+    pub fn insert_file(&mut self, path: &Path, text: &str) {
+        let source = Source { name: path.display().to_string(), text: text.to_string() };
+        self.files.insert(path.to_path_buf(), Arc::new(source));
     }
 
     /// The profiles of a category in the order of their names.
@@ -346,7 +354,8 @@ impl Library {
         if name.ends_with(".toml") {
             let base = asked.as_ref().and_then(|(source, _)| Path::new(&source.name).parent());
             let path = base.map_or_else(|| PathBuf::from(name), |base| base.join(name));
-            let mut document = Document::parse(read(&path, asked)?)?;
+            let own = self.files.get(&path).cloned().map_or_else(|| read(&path, asked), Ok)?;
+            let mut document = Document::parse(own)?;
             document.require(category)?;
             document.carry_over(shipped(), true);
             return Ok(document);
@@ -400,7 +409,7 @@ impl Library {
 }
 
 /// What the profiles inside the program are about; read once.
-fn shipped() -> &'static Shipped {
+pub(crate) fn shipped() -> &'static Shipped {
     static SHIPPED: OnceLock<Shipped> = OnceLock::new();
     SHIPPED.get_or_init(|| {
         let mut shipped = Shipped::default();

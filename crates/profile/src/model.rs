@@ -88,22 +88,32 @@ pub struct System {
     /// Whether numbers of the device were learnt from its own logs, and none of these told what predictions of latencies are wrong by: its
     /// delays are then those of another card, moved by what fits bandwidths.
     pub is_latency_untold: bool,
+    /// The share of the host's threads that requests may use, where a design leaves them some: they run on as many whole ones.
+    pub host_share: Option<f64>,
 }
 
 impl System {
-    /// What predictions of figures of a kind were wrong by on this very system.
-    pub fn learnt_errors(&self, figure: &str) -> Option<&LearntErrors> {
-        self.learnt_errors.iter().find(|one| one.figure == figure)
+    /// What predictions of figures of a kind were wrong by on this very system, of such traffic on a path, where what binds is this.
+    pub fn learnt_errors(
+        &self,
+        figure: &str,
+        (traffic, path): (&str, &str),
+        bound_by: &str,
+    ) -> Option<&LearntErrors> {
+        let mut own =
+            self.learnt_errors.iter().filter(|one| one.figure == figure && one.is_of(traffic, path));
+        own.find(|one| one.bound_by.is_empty() || one.bound_by.iter().any(|one| one == bound_by))
     }
 
-    /// Whether predictions for the device were held to its own logs, and none of these was of such figures of such traffic: nothing says
-    /// what predictions of it are wrong by.
-    pub fn is_untold(&self, figure: &str, traffic: &str) -> bool {
+    /// Whether predictions for the device were held to its own logs, and none of these was of such figures of such traffic on a path:
+    /// nothing says what predictions of it are wrong by.
+    pub fn is_untold(&self, figure: &str, traffic: &str, path: &str) -> bool {
         let [_, latency] = LEARNT_FIGURES;
         if figure == latency && self.is_latency_untold {
             return true;
         }
-        self.learnt_errors(figure).is_some_and(|own| own.traffic.iter().all(|one| one != traffic))
+        let mut own = self.learnt_errors.iter().filter(|one| one.figure == figure).peekable();
+        own.peek().is_some() && own.all(|one| !one.is_of(traffic, path))
     }
 
     /// What a number may be at most: its upper end where it is a guess, and else its value.
@@ -135,6 +145,10 @@ declared! {
         /// What the requests of these points did: a verb, and `both ways` behind it where both sides send, as in `read` and
         /// `write both ways`; `dma` of a device's own.
         traffic: Vec<String>,
+        /// Between which endpoints, as in `client-host`; empty where the file does not say.
+        path: String,
+        /// What bound them, by the card that was learnt: `posting thread`, `queue pairs`, a station's name. Empty of all.
+        bound_by: Vec<String>,
     }
     numbers {
         /// How many points were predicted.
@@ -147,6 +161,25 @@ declared! {
         nine_of_ten_within: f64 [ERROR],
         /// What no error is taken to exceed: the greatest of these points, more where they stand in few logs.
         all_within: f64 [ERROR],
+    }
+}
+
+impl LearntErrors {
+    /// Whether they are of such traffic on a path.
+    pub fn is_of(&self, traffic: &str, path: &str) -> bool {
+        self.traffic.iter().any(|one| one == traffic) && (self.path.is_empty() || self.path == path)
+    }
+
+    /// Whether both speak of the same runs.
+    pub(crate) fn is_beside(&self, other: &LearntErrors) -> bool {
+        let has_one = |own: &[String], others: &[String]| own.iter().any(|one| others.contains(one));
+        let is_any =
+            |one: &[String], other: &[String]| one.is_empty() || other.is_empty() || has_one(one, other);
+        let is_one_path = self.path == other.path || self.path.is_empty() || other.path.is_empty();
+        self.figure == other.figure
+            && is_one_path
+            && (self.traffic == other.traffic || has_one(&self.traffic, &other.traffic))
+            && is_any(&self.bound_by, &other.bound_by)
     }
 }
 
@@ -214,6 +247,9 @@ declared! {
     }
 }
 
+/// Endpoints of a machine between which in-flight slots may be reserved.
+pub const MOST_ENDPOINTS: usize = 4;
+
 declared! {
     /// The RDMA NIC of a machine. It is a node of the topology named `nic`.
     pub struct Nic {
@@ -235,7 +271,7 @@ declared! {
         /// How many in-flight slots the requests of one endpoint may hold at once while they wait for PCIe.
         inflight_slots: u64 [MANY],
         /// How many of one endpoint's slots no other endpoint takes, so that several endpoints together have `inflight_slots` and this much
-        /// more for each after the first; 0 where all share one pool.
+        /// more for each after the first, in a machine of at most four endpoints; 0 where all share one pool.
         reserved_inflight_slots: u64 [MANY_OR_NONE],
         /// The greatest payload that is posted inside the work request; a longer one of WRITE or SEND is fetched.
         inline_limit: Bytes [HEADER],
@@ -306,7 +342,7 @@ declared! {
     numbers {
         /// Bytes that it holds.
         capacity: Bytes [SIZE],
-        /// The newest bytes of a NIC's writes that lie in it; absent where the NIC writes past it.
+        /// The newest bytes of a NIC's writes that lie in it, at most `capacity`; absent where the NIC writes past it.
         arrivals: Option<Bytes> [SIZE],
         /// Time of a load that it answers.
         latency: Time [DELAY],
@@ -332,10 +368,10 @@ declared! {
         last_level_of: Option<String>,
     }
     numbers {
-        /// Time of a load that no cache answers.
+        /// Time of a load that no cache answers, at least that of each cache on the way.
         latency: Time [DELAY],
         /// Bytes that one miss brings.
-        line: Bytes [SIZE],
+        line: Bytes [LINE],
         /// Lines in sequence that a thread waits for side by side.
         outstanding: u64 [MANY],
         /// Bandwidth of the loads of all threads together; absent where only the memory's own is known to bind.
@@ -530,13 +566,13 @@ declared! {
         /// Bandwidth in each direction, encoding included.
         rate: BitRate [RATE],
         /// Share of the bandwidth that the line encoding leaves.
-        encoding: f64 [SHARE],
+        encoding: f64 [SHARE] of_standard,
         /// Bytes beside the payload in a memory-write TLP.
-        write_header: Bytes [HEADER],
+        write_header: Bytes [HEADER] of_standard,
         /// Bytes of a memory-read TLP, which carries no payload.
-        read_request: Bytes [HEADER],
+        read_request: Bytes [HEADER] of_standard,
         /// Bytes beside the payload in a completion TLP.
-        completion_header: Bytes [HEADER],
+        completion_header: Bytes [HEADER] of_standard,
         /// Most bytes that one memory-read TLP asks for.
         read_request_limit: Bytes [PCIE_SIZE],
         /// Read requests that may be in flight over it at once, which with `read_request_limit` bounds what is read through

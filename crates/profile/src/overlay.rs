@@ -271,6 +271,14 @@ impl System {
         self.key_of(name, None).ok().map(Key::documentation)
     }
 
+    /// Between what loading accepts a number of this name; nothing where there is no such number.
+    pub fn range_of(&self, name: &str) -> Option<(Quantity, Quantity)> {
+        let key = self.key_of(name, None).ok()?;
+        let [least, most] =
+            [key.range.least, key.range.most].map(|end| Quantity::from_base(end, key.dimension));
+        least.zip(most)
+    }
+
     /// The schema's entry for a dotted name, or a refusal with the nearest names.
     pub(crate) fn key_of(&self, name: &str, place: Option<Place<'_>>) -> Result<&'static Key, ProfileError> {
         let (component, key) = name.rsplit_once('.').unwrap_or((name, ""));

@@ -69,6 +69,8 @@ pub(crate) struct Key {
     pub flag: bool,
     pub required: bool,
     pub range: &'static Range,
+    /// Whether a standard fixes it, for whatever card: one card's holds of every other.
+    pub of_standard: bool,
     /// What the number is, and under what load it holds; one line an element.
     pub lines: &'static [&'static str],
 }
@@ -113,6 +115,9 @@ pub(crate) const PCIE_SIZE: Range =
 /// The read completion boundaries of PCI Express.
 pub(crate) const COMPLETION: Range =
     Range { least: 64.0, most: 128.0, power_of_two: true, words: "64 B or 128 B" };
+/// Lines of caches are aligned, and hold a word at least.
+pub(crate) const LINE: Range =
+    Range { least: 8.0, most: 4096.0, power_of_two: true, words: "a power of two from 8 B to 4096 B" };
 pub(crate) const HEADER: Range = range(0.0, 1048576.0, "from 0 B to 1 MiB");
 pub(crate) const SIZE: Range = range(1.0, 1125899906842624.0, "from 1 B to 1024 TiB");
 pub(crate) const MANY: Range = range(1.0, 1e6, "from 1 to 1000000");
@@ -298,7 +303,7 @@ impl Kind {
                         several(
                             "through",
                             "[\"dpa_l1\"]",
-                            "The caches that it looks through, the nearest first; none where left out.",
+                            "The caches that it looks through, the nearest and smallest first; none where left out.",
                         ),
                         Word::optional(
                             "last_level_of",
@@ -324,7 +329,7 @@ impl Kind {
                         several(
                             "reaches",
                             "[\"soc\", \"host\"]",
-                            "The memories that it reaches; all of the machine where left out.",
+                            "The memories that it reaches, one at least; all of the machine where left out.",
                         ),
                     ]
                 }
@@ -376,6 +381,16 @@ impl Kind {
                             "traffic",
                             "[\"read\"]",
                             "What the requests did: verbs, each with ` both ways` behind it where both sides sent. Of others these errors say nothing.",
+                        ),
+                        Word::optional(
+                            "path",
+                            "\"client-host\"",
+                            "Between which endpoints; of other paths these errors say nothing. Of any where it is left out.",
+                        ),
+                        Word::several(
+                            "bound_by",
+                            "[\"posting thread\"]",
+                            "What bound the runs, as `offpath path --as` names it; of runs that something else binds these errors say nothing. Of all where it is left out.",
                         ),
                     ]
                 }
@@ -508,8 +523,8 @@ pub(crate) trait Declared {
 }
 
 /// Declares a component of the model, each of its numbers once: the comment is its documentation everywhere, the field's
-/// name its key in files unless `as` gives another, the type its dimension and whether it may be left out, and the brackets
-/// its range. Keys that it lacks are those of the component behind `with`.
+/// name its key in files unless `as` gives another, the type its dimension and whether it may be left out, the brackets its
+/// range, and `of_standard` that a standard fixes it. Keys that it lacks are those of the component behind `with`.
 macro_rules! declared {
     (
         $(#[doc = $what:literal])+
@@ -517,7 +532,7 @@ macro_rules! declared {
             $($(#[doc = $word_doc:literal])+ $word:ident: $word_type:ty,)*
         }
         numbers {
-            $($(#[doc = $doc:literal])+ $field:ident $(as $key:literal)?: $field_type:ty [$range:ident],)+
+            $($(#[doc = $doc:literal])+ $field:ident $(as $key:literal)?: $field_type:ty [$range:ident] $($standard:ident)?,)+
         }
     ) => {
         $(#[doc = $what])+
@@ -535,6 +550,7 @@ macro_rules! declared {
                 flag: <$field_type as $crate::schema::Field>::FLAG,
                 required: <$field_type as $crate::schema::Field>::REQUIRED,
                 range: &$crate::schema::$range,
+                of_standard: $crate::schema::is_of_standard!($($standard)?),
                 lines: &[$($doc),+],
             }),+];
         }
@@ -559,6 +575,17 @@ macro_rules! declared {
     };
 }
 pub(crate) use declared;
+
+/// Whether a number is marked as a standard's.
+macro_rules! is_of_standard {
+    () => {
+        false
+    };
+    (of_standard) => {
+        true
+    };
+}
+pub(crate) use is_of_standard;
 
 /// The name of a number in files.
 macro_rules! key_name {

@@ -224,6 +224,17 @@ impl System {
         server.endpoints.iter().find(|endpoint| endpoint.processor.is_host)
     }
 
+    /// By how much of a thread a share may fall short of whole ones: it is written with few digits.
+    pub const WHOLE: f64 = 1e-3;
+
+    /// How many threads of the host requests may use, where they may not use all, and how many it has.
+    pub fn open_host_threads(&self) -> Option<(u64, u64)> {
+        let all = self.host()?.processor.threads();
+        let share = self.host_share.filter(|share| *share < 1.0)?;
+        let whole = (share * all as f64 + System::WHOLE).floor() as u64;
+        Some((whole.max(1), all))
+    }
+
     /// Every processor with its own memory, and its machine, machine by machine.
     pub fn endpoints(&self) -> impl Iterator<Item = (&Machine, &Endpoint)> {
         self.machines

@@ -174,13 +174,40 @@ fn a_draft_from_a_card_claims_what_a_copy_claims_and_marks_it() {
             }
             match number.provenance {
                 Provenance::CarriedOver => assert!(number.source.starts_with(&format!("{base}: ")), "{name}"),
-                // A standard holds for every card.
-                Provenance::Datasheet => assert!(number.rows.is_empty(), "{name}"),
+                // The framing of PCIe is a standard's, which holds for every card; what a vendor says of another is not.
+                Provenance::Datasheet => {
+                    assert!(number.rows.is_empty(), "{name}");
+                    let key = name.rsplit_once('.').expect("a dotted name").1;
+                    assert!(
+                        ["encoding", "write_header", "read_request", "completion_header"].contains(&key),
+                        "{name}"
+                    );
+                }
                 other => panic!("{name} is {other} of a card of which nothing is known"),
             }
             assert!(other.provenance.is_guess() == number.provenance.is_guess(), "{name}");
+            // A zero of another card is drawn as a guess too.
+            let was_known = !base_of(&library, base).numbers[name].provenance.is_guess();
+            if was_known && number.provenance == Provenance::CarriedOver && number.low.is_some() {
+                let end = |end: Option<offpath_quantity::Quantity>| end.map(|end| end.base());
+                assert!(end(number.low) < end(number.high), "{name}: {:?} to {:?}", number.low, number.high);
+            }
         }
     }
+}
+
+fn base_of(library: &Library, base: &str) -> System {
+    library.load(&SystemRequest { device: base, ..SystemRequest::default() }).expect(base)
+}
+
+/// A card of a shipped make has what the vendor says of that make, as a fact that still says whose it is.
+#[test]
+fn a_draft_of_a_shipped_make_keeps_what_its_vendor_says() {
+    let draft = Library::builtin().draft_of_same("mine", "connectx7").expect("a file");
+    let draft = load("mine", &draft).expect("a card");
+    let number = &draft.numbers["nic.outstanding_reads"];
+    assert_eq!(number.provenance, Provenance::Datasheet);
+    assert_eq!(number.source, "connectx7: max_qp_rd_atom of mlx5 devices");
 }
 
 /// What a user knows of one card is not knowledge about the next, whatever it rests on.
@@ -194,12 +221,16 @@ fn a_draft_from_a_file_carries_everything_over() {
     for (name, number) in draft.numbers.iter().filter(|(_, number)| number.file == "devices/mine.toml") {
         own += 1;
         assert_eq!(number.value, base.numbers[name].value, "{name}");
-        assert_eq!(number.provenance, Provenance::CarriedOver, "{name}");
+        let key = name.rsplit_once('.').expect("a dotted name").1;
+        let is_standard = ["encoding", "write_header", "read_request", "completion_header"].contains(&key)
+            && base.numbers[name].provenance == Provenance::Datasheet;
+        let expected = if is_standard { Provenance::Datasheet } else { Provenance::CarriedOver };
+        assert_eq!(number.provenance, expected, "{name}");
     }
     assert!(own > 60, "{own}");
 }
 
-/// Of the very card that a file describes, what was measured of it and its facts stay what they are; what else is known is carried over.
+/// Of the very card that a file describes everything stays what it is, but for what was published of another one.
 #[test]
 fn a_draft_of_the_same_card_keeps_its_facts() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/invented.toml");
@@ -209,9 +240,8 @@ fn a_draft_of_the_same_card_keeps_its_facts() {
     let mut facts = 0;
     for (name, number) in draft.numbers.iter().filter(|(_, number)| number.file == "devices/mine.toml") {
         let own = &base.numbers[name];
-        let is_fact = matches!(own.provenance, Provenance::Measured | Provenance::Datasheet);
-        if is_fact && own.rows.is_empty() {
-            facts += 1;
+        if own.rows.is_empty() {
+            facts += u32::from(!own.provenance.is_guess());
             let all =
                 |of: &offpath_profile::Number| (of.value, of.low, of.high, of.provenance, of.source.clone());
             assert_eq!(all(number), all(own), "{name}");

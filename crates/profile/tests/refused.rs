@@ -47,6 +47,17 @@ const fn host(from: &'static str, to: &'static str, at: &'static str, says: &'st
     Case { category: Category::Host, name: "srv", from, to, at, says }
 }
 
+const EVERYTHING: &str = include_str!("data/everything.toml");
+
+const fn everything(
+    from: &'static str,
+    to: &'static str,
+    at: &'static str,
+    says: &'static [&'static str],
+) -> Case {
+    Case { category: Category::Device, name: "everything", from, to, at, says }
+}
+
 const PASS: &str = "pass_time = { value = \"80 ns\", source = \"invented\", provenance = \"datasheet\" }";
 const INFLIGHT_SLOTS: &str =
     "inflight_slots = { value = 256, source = \"invented\", provenance = \"datasheet\" }";
@@ -141,16 +152,30 @@ const CASES: &[Case] = &[
     device("[copy]", "[far]\nkind = \"reach\"\nprocessor = \"arm\"\nmemory = \"host\"\nthrough = [\"l9\"]\nlatency = { value = \"1 us\", source = \"i\", provenance = \"datasheet\" }\nline = { value = \"64 B\", source = \"i\", provenance = \"datasheet\" }\noutstanding = { value = 1, source = \"i\", provenance = \"datasheet\" }\n[copy]", "[\"l9\"]", &["no cache `l9` for `through` of `[far]`"]),
     device("[copy]", "[far]\nkind = \"reach\"\nprocessor = \"arm\"\nmemory = \"host\"\nlast_level_of = \"l9\"\nlatency = { value = \"1 us\", source = \"i\", provenance = \"datasheet\" }\nline = { value = \"64 B\", source = \"i\", provenance = \"datasheet\" }\noutstanding = { value = 1, source = \"i\", provenance = \"datasheet\" }\n[copy]", "\"l9\"", &["no endpoint `l9` for `last_level_of` of `[far]`"]),
     device("[copy]", "[tiny]\nkind = \"processor\"\nmemory = \"arm\"\ncores = { value = 1, source = \"i\", provenance = \"datasheet\" }\nfrequency = { value = \"1 GHz\", source = \"i\", provenance = \"datasheet\" }\n[copy]", "\"arm\"\ncores", &["no memory `arm` for `memory` of `[tiny]`"]),
+    everything("reserved_inflight_slots = { value = 0", "reserved_inflight_slots = { value = 6400", "6400", &["`nic.reserved_inflight_slots` is 6400", "at most nic.inflight_slots, 256", "keep fewer"]),
+    everything("[dpa_to_arm]", "[again]\nkind = \"reach\"\nprocessor = \"dpa\"\nmemory = \"arm\"\nlatency = { value = \"9 us\", source = \"i\", provenance = \"datasheet\" }\nline = { value = \"64 B\", source = \"i\", provenance = \"datasheet\" }\noutstanding = { value = 2, source = \"i\", provenance = \"datasheet\" }\n[dpa_to_arm]",
+        "\"dpa\"\nmemory = \"arm\"\nthrough", &["`[dpa_to_arm]` says how `dpa` reaches `arm`, as `[again]` does already", "leave one of them out"]),
+    everything("arrivals = { value = \"128 KiB\"", "arrivals = { value = \"256 MiB\"", "\"256 MiB\"", &["`dpa_l2.arrivals` is 256 MiB", "at most dpa_l2.capacity, 1.5 MiB", "the newest bytes that lie in the cache"]),
+    everything("[\"dpa_l1\", \"dpa_l2\", \"dpa_l3\"]", "[\"dpa_l2\", \"dpa_l1\"]", "[\"dpa_l2\", \"dpa_l1\"]", &["`dpa_l1` of 1 KiB stands behind `dpa_l2` of 1.5 MiB", "the nearest and smallest first"]),
+    everything("[\"dpa_l1\", \"dpa_l2\", \"dpa_l3\"]", "[\"dpa_l1\", \"dpa_l1\"]", "[\"dpa_l1\", \"dpa_l1\"]", &["`dpa_l1` of 1 KiB stands behind `dpa_l1` of 1 KiB", "name each cache once"]),
+    everything("latency = { value = \"300 ns\"", "latency = { value = \"119 ns\"", "\"119 ns\"", &["`dpa_to_dpa_memory.latency` is 119 ns", "at least dpa_l3.latency, 120 ns", "no cache answers"]),
+    everything("line = { value = \"64 B\"", "line = { value = \"7 B\"", "\"7 B\"", &["`dpa_to_dpa_memory.line` is 7 B", "a power of two from 8 B to 4096 B"]),
+    everything("line = { value = \"64 B\"", "line = { value = \"1 TiB\"", "\"1 TiB\"", &["`dpa_to_dpa_memory.line` is 1024 GiB", "a power of two from 8 B to 4096 B"]),
+    everything("reaches = [\"arm\", \"store\"]", "reaches = []", "[]", &["`reaches` of `[regex]` names no memory", "leave `reaches` out"]),
+    everything("store_latency = ", "output_share = { value = 0.5, source = \"i\", provenance = \"datasheet\" }\nstore_latency = ", "0.5, source = \"i\"", &["`ssd.output_share` is of engines that transform", "`work = \"store\"`", "leave it out"]),
+    everything("output_share = ", "store_latency = { value = \"1 us\", source = \"i\", provenance = \"datasheet\" }\noutput_share = ", "\"1 us\", source = \"i\"", &["`regex.store_latency` is of engines that store", "`work = \"transform\"`"]),
 ];
 
 fn refusal(case: &Case) -> (ProfileError, String) {
     let mut library = Library::builtin();
     library.insert(Category::Device, "invented", INVENTED);
+    library.insert(Category::Device, "everything", EVERYTHING);
     let text = library.source(case.category, case.name).unwrap();
     assert!(text.contains(case.from), "the profile no longer holds {:?}", case.from);
     let text = text.replacen(case.from, case.to, 1);
     library.insert(case.category, case.name, &text);
-    let request = SystemRequest { device: "invented", ..SystemRequest::default() };
+    let device = if case.category == Category::Device { case.name } else { "invented" };
+    let request = SystemRequest { device, ..SystemRequest::default() };
     let error = library.load(&request).map(|_| ()).expect_err(case.to);
     (error, text)
 }

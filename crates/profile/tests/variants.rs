@@ -27,7 +27,10 @@ fn learnt_errors_are_of_a_device_in_its_testbed() {
     let rack = library.source(Category::Testbed, "bluefield3-pair").expect("it ships").to_string();
     let number =
         |value: &str| format!("{{ value = {value}, source = \"own logs\", provenance = \"measured-here\" }}");
-    let mut errors = format!("\n[own]\nkind = \"errors\"\nfigure = \"latency\"\npoints = {}\n", number("9"));
+    let mut errors = format!(
+        "\n[own]\nkind = \"errors\"\nfigure = \"latency\"\ntraffic = [\"read\"]\npoints = {}\n",
+        number("9")
+    );
     for key in ["half_within", "eight_of_ten_within", "nine_of_ten_within", "all_within"] {
         errors += &format!("{key} = {}\n", number("0.25"));
     }
@@ -37,9 +40,10 @@ fn learnt_errors_are_of_a_device_in_its_testbed() {
         library.load(&SystemRequest { device, testbed, ..SystemRequest::default() }).expect("it loads")
     };
     let system = load("invented", None);
-    let own = system.learnt_errors("latency").expect("the file has them");
+    let runs = ("read", "client-host");
+    let own = system.learnt_errors("latency", runs, "anything").expect("the file has them");
     assert_eq!((own.points, own.half_within, own.all_within), (9, 0.25, 0.25));
-    assert!(system.learnt_errors("throughput").is_none());
+    assert!(system.learnt_errors("throughput", runs, "anything").is_none());
     assert!(system.numbers.keys().all(|name| !name.contains("within")), "they are no numbers to move");
     assert!(
         load("invented", Some("bluefield3-pair")).learnt_errors.is_empty(),
@@ -54,7 +58,10 @@ fn learnt_errors_are_of_a_device_in_its_testbed() {
     for testbed in [None, Some("bluefield3-pair")] {
         let request = SystemRequest { device: "invented", testbed, ..SystemRequest::default() };
         let system = other.load(&request).expect("it loads");
-        assert!(system.is_latency_untold && system.is_untold("latency", "read"), "{testbed:?}");
+        assert!(
+            system.is_latency_untold && system.is_untold("latency", "read", "client-host"),
+            "{testbed:?}"
+        );
     }
     // A card that begins with this one's numbers has none of its errors.
     let draft = library.draft("another", Some("invented")).expect("a file");

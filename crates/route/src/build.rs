@@ -5,11 +5,11 @@ use crate::path::{
 };
 use crate::station::{ENGINE_PARTS, Station, StationId, StationKind, inbound_reads, slot_limits, stations};
 use crate::visit::{
-    AddressSpread, Hop, InflightSlots, MOST_ENDPOINTS, MOST_LIMITS, Mark, PacketCut, Pick, Requests, Route,
-    Train, Visit,
+    AddressSpread, Hop, InflightSlots, MOST_LIMITS, Mark, PacketCut, Pick, Requests, Route, Train, Visit,
 };
 use offpath_profile::{
-    Direction, Endpoint, Engine, EngineWork, Machine, Memory, PacketCosts, Pcie, Reach, System,
+    Direction, Endpoint, Engine, EngineWork, MOST_ENDPOINTS, Machine, Memory, PacketCosts, Pcie, Reach,
+    System,
 };
 use offpath_quantity::{BitRate, Bytes, Time};
 use std::collections::BTreeMap;
@@ -597,11 +597,15 @@ impl Router {
         if *payload > bound {
             return Err(RouteError::PayloadTooLarge { payload: *payload, bound, what });
         }
-        // What was published of engines is of copies, and always between a processor's own memories.
+        // What was published of engines is of copies, by whatever verb, and always between two processors' own memories.
         let is_beside = |place: Place<'_>| place.endpoint.processor.name == place.endpoint.memory.name;
         let is_published_place = is_beside(from)
             && is_beside(to)
-            && matches!(carrier, Carrier::Nic | Carrier::Engine(EngineWork::Copy));
+            && match carrier {
+                Carrier::Engine(work) => work == EngineWork::Copy && path.requester != path.responder,
+                Carrier::Nic => true,
+                Carrier::Processor => false,
+            };
         let payload = verb.own_payload().unwrap_or(*payload);
         let mut build = Build {
             router: self,
@@ -1087,13 +1091,16 @@ impl<'r> Build<'r> {
         settle: Time,
     ) -> Train {
         let cuts = hops.iter().filter(|hop| hop.mtu < NO_PACKETS && hop.header < hop.mtu);
-        let segment = cuts.map(|hop| hop.mtu).max();
+        // Where no hop cuts packets, bytes leave a hop in such pieces as a link to the memory would carry, so that those which stay
+        // near are no later than those that pass a link on top.
+        let whole = || self.from.endpoint.memory.pcie_mtu.min(self.to.endpoint.memory.pcie_mtu);
+        let segment = cuts.map(|hop| hop.mtu).max().unwrap_or_else(whole);
         Train {
             bytes,
             hops,
             requests,
             release,
-            segment: segment.unwrap_or(Bytes::new(4096)),
+            segment,
             marks_source: true,
             settle,
             marks_target: true,

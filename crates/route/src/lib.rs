@@ -36,6 +36,6 @@ pub use path::{
 };
 pub use station::{Station, StationId, StationKind, Wire, WireWay};
 pub use visit::{
-    AddressSpread, Hop, InflightSlots, LEAST_BURST, MOST_BURSTS, MOST_ENDPOINTS, MOST_LIMITS, Mark,
-    PacketCut, Pick, Requests, Route, Train, Visit,
+    AddressSpread, Hop, InflightSlots, LEAST_BURST, MOST_BURSTS, MOST_LIMITS, Mark, PacketCut, Pick,
+    Requests, Route, Train, Visit,
 };

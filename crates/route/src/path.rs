@@ -160,7 +160,7 @@ pub struct VerbRow {
     /// The payload that it always has, whatever is asked for.
     pub own_payload: Option<Bytes>,
     /// Whether numbers price it that were fitted to published measurements. None do atomics, which are priced as READs of 8 B,
-    /// nor what no NIC carries.
+    /// nor what a processor does itself or an engine other than by copying.
     pub is_published: bool,
 }
 
@@ -209,7 +209,6 @@ const COPY: VerbRow = VerbRow {
     documentation: "the requester's memory to the responder's by an engine, also within one memory",
     carriers: &[COPIES],
     held: SlotHold::Nothing,
-    is_published: false,
     ..WRITE
 };
 const LOAD: VerbRow = VerbRow {
@@ -257,6 +256,7 @@ pub const VERBS: [VerbRow; 11] = [
         name: "transform",
         documentation: "a function of the requester's bytes that an engine computes into the responder's memory",
         carriers: &[Carrier::Engine(EngineWork::Transform)],
+        is_published: false,
         ..COPY
     },
     LOAD,

@@ -148,6 +148,7 @@ pub(crate) fn inbound_reads(is_of_host: bool) -> &'static str {
 /// Every station of a system, machine by machine, in the order of the profile.
 pub(crate) fn stations(system: &System) -> Vec<Station> {
     let mut all = Vec::new();
+    let open = system.host().zip(system.open_host_threads());
     for (machine, m) in system.machines.iter().enumerate() {
         let station = |name: String, kind: StationKind, meaning: &'static str| Station {
             name,
@@ -206,8 +207,15 @@ pub(crate) fn stations(system: &System) -> Vec<Station> {
         });
         for (processor, memory) in beside.chain(m.memories.iter().map(|memory| (None, Some(memory)))) {
             if let Some(processor) = processor {
-                let threads = StationKind::Cores(processor.threads());
-                add(station(format!("{}.cpu", processor.name), threads, "processor cores"));
+                let (threads, meaning) = match open {
+                    Some((host, (open, _)))
+                        if m.prefix.is_empty() && host.processor.name == processor.name =>
+                    {
+                        (open, "processor cores that requests may use")
+                    }
+                    _ => (processor.threads(), "processor cores"),
+                };
+                add(station(format!("{}.cpu", processor.name), StationKind::Cores(threads), meaning));
             }
             if let Some(costs) = processor.and_then(|processor| processor.packets.as_ref())
                 && costs.packet_rate.is_some()

@@ -2,6 +2,7 @@
 
 use crate::path::{Path, Verb};
 use crate::station::StationId;
+use offpath_profile::MOST_ENDPOINTS;
 use offpath_quantity::{BitRate, Bytes, Time};
 
 /// How the addresses of an operation are spread over a memory.
@@ -220,8 +221,6 @@ pub struct InflightSlots {
 
 /// Endpoints and groups of them that one of two of [`MOST_ENDPOINTS`] belongs to: neither none, nor all, nor only others.
 pub const MOST_LIMITS: usize = (1 << MOST_ENDPOINTS) - 1 - (1 << (MOST_ENDPOINTS - 2));
-/// Endpoints of a machine between which in-flight slots may be reserved.
-pub const MOST_ENDPOINTS: usize = 4;
 
 impl InflightSlots {
     /// The pool, then the limits.

@@ -1,11 +1,11 @@
 //! A card with many endpoints: routes where they have no in-flight slots of their own, a refusal with its bound where they do.
 
-use offpath_profile::{Category, Library, SystemRequest};
+use offpath_profile::{Category, Library, MOST_ENDPOINTS, ProfileError, System, SystemRequest};
 use offpath_quantity::{Bytes, Time};
 use offpath_route::{AddressSpread, PathOperation, Posting, RouteError, Router, Verb};
 
-/// The shipped card with so many more endpoints like its SoC.
-fn with_endpoints(more: usize, reserved: &str) -> Result<Router, RouteError> {
+/// The file of the shipped card with so many more endpoints like its SoC.
+fn with_endpoints(more: usize, reserved: &str) -> String {
     let shipped = include_str!("../../../profiles/devices/bluefield2.toml");
     let table = |name: &str| {
         let (_, rest) = shipped.split_once(&format!("\n[{name}]\n")).expect("the card has it");
@@ -28,38 +28,51 @@ fn with_endpoints(more: usize, reserved: &str) -> Result<Router, RouteError> {
             text += &format!("\n[{}]\n{renamed}\n", name.replace("soc", &own));
         }
     }
-    router(&text)
+    text
 }
 
-/// Routes of a card of the name `many`.
-fn router(text: &str) -> Result<Router, RouteError> {
+/// A card of the name `many`, with settings.
+fn load(text: &str, settings: &[&str]) -> Result<System, ProfileError> {
     let mut library = Library::builtin();
     library.insert(Category::Device, "many", text);
-    Router::new(
-        &library
-            .load(&SystemRequest { device: "many", ..SystemRequest::default() })
-            .expect("the card is in order"),
-    )
+    let settings = settings.iter().map(ToString::to_string).collect();
+    library.load(&SystemRequest { device: "many", settings, ..SystemRequest::default() })
+}
+
+/// Its routes.
+fn router(text: &str) -> Result<Router, RouteError> {
+    Router::new(&load(text, &[]).expect("the card is in order"))
 }
 
 #[test]
 fn forty_endpoints_share_the_slots_of_a_card() {
-    let router = with_endpoints(38, "0").expect("it has routes");
+    let router = router(&with_endpoints(38, "0")).expect("it has routes");
     router.path("client-u37").expect("the last one is reached");
     assert!(router.stations().iter().all(|one| !one.name.contains("inflight_slots-of")));
 }
 
+/// A file that has them is refused at its line, and a setting as soon as there are routes to be.
 #[test]
 fn slots_of_more_endpoints_than_are_modelled_are_refused() {
     for more in [3, 38] {
-        match with_endpoints(more, "4") {
+        let text = with_endpoints(more, "4");
+        let refused = load(&text, &[]).map(|_| ()).expect_err("they are too many");
+        let line = text.lines().position(|line| line.starts_with("reserved_inflight_slots"));
+        assert_eq!(
+            refused.place().map(|(file, line, _)| (file, line - 1)),
+            line.map(|line| ("devices/many.toml", line))
+        );
+        let says = format!("for each of {} endpoints, and at most {MOST_ENDPOINTS} are modelled", more + 2);
+        assert!(refused.to_string().contains(&says), "{refused}");
+        let set = load(&with_endpoints(more, "0"), &["nic.reserved_inflight_slots=4"]).expect("it loads");
+        match Router::new(&set) {
             Err(RouteError::TooManyEndpoints { endpoints, most, .. }) => {
-                assert_eq!((endpoints, most), (more + 2, 4));
+                assert_eq!((endpoints, most), (more + 2, MOST_ENDPOINTS));
             }
             other => panic!("{:?}", other.map(|_| "it has routes")),
         }
     }
-    with_endpoints(2, "4").expect("four are modelled");
+    router(&with_endpoints(2, "4")).expect("four are modelled");
 }
 
 /// The shipped card with so many more memories at its NIC, each further away than the one before.
@@ -111,7 +124,7 @@ fn each_of_more_memories_than_a_byte_can_name_has_its_own_hops() {
 /// the pool is. A client keeps what the responder's endpoint has.
 #[test]
 fn a_request_within_a_machine_keeps_a_slot_of_both_its_endpoints() {
-    let router = with_endpoints(2, "4").expect("four are modelled");
+    let router = router(&with_endpoints(2, "4")).expect("four are modelled");
     let held = |path: &str, verb: Verb| {
         let path = router.path(path).expect("it is there");
         let (posting, access) = (Posting::Single, AddressSpread::UNIFORM);

@@ -127,3 +127,37 @@ fn buffers_are_latency_alone() {
         assert_eq!(demand(&buffered, verb, 2048), demand(&plain, verb, 2048));
     }
 }
+
+/// Bytes that stay at the engine's own memory are there no later than those that go on over links.
+#[test]
+fn what_stays_near_is_no_later_than_what_goes_far() {
+    let card = concat!(env!("CARGO_MANIFEST_DIR"), "/../profile/tests/data/everything.toml");
+    let request = SystemRequest { device: card, ..SystemRequest::default() };
+    let system = Library::builtin().load(&request).expect("the card is in order");
+    let router = Router::new(&system).expect("it has routes");
+    for payload in [64u64, 512, 2048, 4096, 16_384, 65_536, 1 << 20] {
+        let read = |path: &str| route_on(&router, path, Verb::Read, payload).latency(&router);
+        let (near, far) = (read("store-ssd"), read("arm-ssd"));
+        assert!(near <= far, "{payload} B: {near} near, {far} far");
+        let compute = |path: &str| route_on(&router, path, Verb::Transform, payload).latency(&router);
+        let (near, far) = (compute("arm-regex"), compute("arm-store-regex"));
+        assert!(near <= far, "{payload} B transformed: {near} near, {far} far");
+    }
+}
+
+/// A copy between two endpoints is what a WRITE between them is, and known as well; within one memory nobody measured any.
+#[test]
+fn a_copy_has_the_evidence_of_a_write() {
+    let card = concat!(env!("CARGO_MANIFEST_DIR"), "/../profile/tests/data/everything.toml");
+    for (device, path, within) in
+        [("bluefield2", "soc-host-dma", "soc-dma"), (card, "arm-host-copy", "arm-copy")]
+    {
+        let request = SystemRequest { device, ..SystemRequest::default() };
+        let system = Library::builtin().load(&request).expect("the card is in order");
+        let router = Router::new(&system).expect("it has routes");
+        let [copy, write] = [Verb::Copy, Verb::Write].map(|verb| route_on(&router, path, verb, 4096));
+        assert!(copy.is_published && write.is_published, "{path}");
+        assert_eq!(copy.latency(&router), write.latency(&router), "{path}");
+        assert!(!route_on(&router, within, Verb::Copy, 4096).is_published, "{within}");
+    }
+}

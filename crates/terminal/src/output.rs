@@ -439,6 +439,8 @@ pub struct OutputFile {
     /// Where the content goes: the file that a link names; `None` for devices and pipes, which are
     /// written to as they are.
     replaced: Option<PathBuf>,
+    /// Whether nothing may be there when the content takes its place.
+    is_new: bool,
 }
 
 impl OutputFile {
@@ -463,13 +465,18 @@ impl OutputFile {
     /// Refuses a file that is there: what somebody has is never replaced.
     pub fn absent(file: &Path) -> Result<(), Failure> {
         // What is no file, such as a pipe or a terminal, is written to as it is.
-        match std::fs::metadata(file).is_ok_and(|known| known.is_file()) {
-            true => Err(Failure::input(
-                format!("`{}` is there already", file.display()),
-                "name another file, or remove this one first",
-            )),
-            false => Ok(()),
-        }
+        let is_file = match std::fs::metadata(file) {
+            Ok(known) => known.is_file(),
+            // A link to nothing has the name.
+            Err(_) => std::fs::symlink_metadata(file).is_ok(),
+        };
+        if is_file { Err(is_there(file)) } else { Ok(()) }
+    }
+
+    /// The same for a file that is never replaced: what comes to be there meanwhile stays too, and is refused at the end.
+    pub fn create_new(file: &Path) -> Result<OutputFile, Failure> {
+        OutputFile::absent(file)?;
+        Ok(OutputFile { is_new: true, ..OutputFile::create(file)? })
     }
 
     /// Makes sure that the file can be written.
@@ -480,7 +487,9 @@ impl OutputFile {
                 format!("cannot write `{}`: it is a directory", file.display()),
                 "name a file in it",
             )),
-            Ok(known) if !known.is_file() => Ok(OutputFile { shown: file.to_path_buf(), replaced: None }),
+            Ok(known) if !known.is_file() => {
+                Ok(OutputFile { shown: file.to_path_buf(), replaced: None, is_new: false })
+            }
             Ok(_) => {
                 OpenOptions::new().append(true).open(file).map_err(failed)?;
                 OutputFile::tried(file, file.canonicalize().map_err(failed)?)
@@ -491,7 +500,9 @@ impl OutputFile {
     }
 
     fn tried(shown: &Path, replaced: PathBuf) -> Result<OutputFile, Failure> {
-        let output = OutputFile { shown: shown.to_path_buf(), replaced: Some(replaced.clone()) };
+        remove_left(&replaced);
+        let output =
+            OutputFile { shown: shown.to_path_buf(), replaced: Some(replaced.clone()), is_new: false };
         let beside = beside(&replaced);
         let tried = File::create(&beside).and_then(|_| std::fs::remove_file(&beside));
         tried.map_err(|error| unwritable(shown, &error))?;
@@ -502,7 +513,7 @@ impl OutputFile {
     pub fn write(self, content: &[u8]) -> Result<(), Failure> {
         let written = match &self.replaced {
             None => std::fs::write(&self.shown, content),
-            Some(file) => replace(file, content),
+            Some(file) => replace_by(file, self.is_new, |mut open| open.write_all(content).map(|()| open)),
         };
         written.map_err(|error| unwritable(&self.shown, &error))
     }
@@ -523,7 +534,7 @@ impl OutputFile {
         };
         let written = match &self.replaced {
             None => OpenOptions::new().write(true).open(&self.shown).and_then(|open| fill(open).map(|_| ())),
-            Some(file) => replace_by(file, fill),
+            Some(file) => replace_by(file, self.is_new, fill),
         };
         written.map_err(|error| failure.unwrap_or_else(|| unwritable(&self.shown, &error)))
     }
@@ -535,20 +546,53 @@ fn beside(file: &Path) -> PathBuf {
     file.with_file_name(format!(".{name}.{}.new", std::process::id()))
 }
 
+/// Removes what processes that were killed while they wrote `file` left beside it. What a living one writes is locked; where
+/// files have no locks, nothing is removed.
+pub fn remove_left(file: &Path) {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let own = entry.file_name();
+        let process = own.to_str().and_then(|own| {
+            own.strip_prefix('.')?.strip_prefix(name.as_str())?.strip_prefix('.')?.strip_suffix(".new")
+        });
+        let is_ours = process.is_some_and(|process| process.parse::<u32>().is_ok());
+        if is_ours && File::open(entry.path()).is_ok_and(|open| open.try_lock().is_ok()) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
 /// Puts a file with this content in the place of an earlier one: a reader sees the one or the other, and the content is on the
 /// disk before the name is its (a relay's answers rest on that).
 pub fn replace(file: &Path, content: &[u8]) -> std::io::Result<()> {
-    replace_by(file, |mut open| open.write_all(content).map(|()| open))
+    replace_by(file, false, |mut open| open.write_all(content).map(|()| open))
 }
 
-fn replace_by(file: &Path, fill: impl FnOnce(File) -> std::io::Result<File>) -> std::io::Result<()> {
+/// Puts what `fill` writes in the place of a file; of one that is new, only where nothing is.
+fn replace_by(
+    file: &Path,
+    is_new: bool,
+    fill: impl FnOnce(File) -> std::io::Result<File>,
+) -> std::io::Result<()> {
     let beside = beside(file);
     let write = || {
-        fill(File::create(&beside)?)?.sync_all()?;
-        if let Ok(known) = std::fs::metadata(file) {
+        let open = File::create(&beside)?;
+        // While it lives, nobody takes the file for one that was left.
+        let _ = open.try_lock();
+        fill(open)?.sync_all()?;
+        if is_new {
+            // Of several that end at once one has the name.
+            OpenOptions::new().write(true).create_new(true).open(file)?;
+        } else if let Ok(known) = std::fs::metadata(file) {
             std::fs::set_permissions(&beside, known.permissions())?;
         }
-        std::fs::rename(&beside, file)
+        std::fs::rename(&beside, file).inspect_err(|_| {
+            if is_new {
+                let _ = std::fs::remove_file(file);
+            }
+        })
     };
     write().inspect_err(|_| {
         // What is left of a failed attempt would only be in the way.
@@ -556,10 +600,18 @@ fn replace_by(file: &Path, fill: impl FnOnce(File) -> std::io::Result<File>) -> 
     })
 }
 
+fn is_there(file: &Path) -> Failure {
+    Failure::input(
+        format!("`{}` is there already", file.display()),
+        "name another file, or remove this one first",
+    )
+}
+
 /// A file that cannot be written.
 pub fn unwritable(file: &Path, error: &std::io::Error) -> Failure {
     let message = format!("cannot write `{}`: {error}", file.display());
     match error.kind() {
+        ErrorKind::AlreadyExists => is_there(file),
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
             Failure::unwritten(message, "make room, or write to another disk")
         }
@@ -721,6 +773,41 @@ mod tests {
         let page = "one\ntwo\n\n| a |\n| b |\nthree\n```text\nfour\nfive\n```\n- six\n- seven\n";
         let kept = "one\n\ntwo\n\n| a |\n| b |\n\nthree\n```text\nfour\nfive\n```\n- six\n- seven\n";
         assert_eq!(markdown.prose(page), kept, "a line is a line, and a table ends where it ends");
+    }
+
+    /// Of two that begin together the one that ends later is refused, and takes nothing from the other.
+    #[test]
+    fn a_new_file_takes_no_other_ones_place() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("card.toml");
+        let create = || OutputFile::create_new(&file).expect("nothing is there");
+        let (one, other, third) = (create(), create(), create());
+        one.write(b"one").expect("it is written");
+        let refused = other.write(b"other").expect_err("it is there").to_string();
+        assert!(refused.contains("is there already"), "{refused}");
+        assert!(third.write_by(|out| out.write_all(b"third").map_err(|_| unreachable!())).is_err());
+        assert_eq!(std::fs::read(&file).expect("it is there"), b"one");
+        assert!(OutputFile::create_new(&file).is_err());
+        assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 1, "nothing is left behind");
+    }
+
+    /// What was left by who was killed goes; what somebody writes, and what is called otherwise, stays.
+    #[test]
+    fn what_killed_processes_left_is_removed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("design.toml");
+        let name = |name: &str| folder.path().join(name);
+        let kept = [".design.toml.x.new", ".other.toml.17.new", "design.toml.17.new", ".design.toml.18.new"];
+        for name in kept.iter().chain(&[".design.toml.17.new"]).map(|own| name(own)) {
+            std::fs::write(name, b"cut").expect("it is written");
+        }
+        let living = File::open(name(".design.toml.18.new")).expect("it is there");
+        living.try_lock().expect("nobody has it");
+        remove_left(&file);
+        assert!(kept.iter().all(|own| name(own).exists()) && !name(".design.toml.17.new").exists());
+        drop(living);
+        OutputFile::create(&file).expect("it can be written");
+        assert!(!name(".design.toml.18.new").exists());
     }
 
     #[test]

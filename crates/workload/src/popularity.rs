@@ -2,7 +2,7 @@
 
 use crate::generator::{Zipfian, fnv_hash_64};
 use crate::workload::{RequestDistribution, Workload};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// The Zipfian ranks, the hottest first, whose records are found by hashing each.
@@ -205,6 +205,51 @@ impl Popularity {
     }
 }
 
+impl Workload {
+    /// The numbers of the `count` most popular records, the most popular first, as they are when the run starts; of those
+    /// that are alike the first. They get [`Popularity::share_of_top`] of the requests.
+    ///
+    /// ```
+    /// use offpath_workload::Workload;
+    /// let workload = Workload::parse("recordcount=9\nrequestdistribution=latest\n", "mine").unwrap();
+    /// assert_eq!(workload.hottest_records(3), [8, 7, 6]);
+    /// ```
+    pub fn hottest_records(&self, count: u64) -> Vec<u64> {
+        let all = self.record_count;
+        let first = self.insert_start;
+        if count == 0 {
+            return Vec::new();
+        }
+        let mut hottest = match self.request_distribution {
+            RequestDistribution::Latest | RequestDistribution::Exponential { .. } => {
+                return (0..all).rev().take(count as usize).collect();
+            }
+            RequestDistribution::Zipfian => {
+                let key_space = self.key_space();
+                let existing = key_space.min(all - first);
+                let hashed = hashed_ranks(key_space, existing);
+                let hot = hot_masses(&Zipfian::scrambled_ranks(), hashed, key_space, existing);
+                let mut hot: Vec<(u64, f64)> = hot.collect();
+                hot.sort_unstable_by(|left, right| right.1.total_cmp(&left.1).then(left.0.cmp(&right.0)));
+                hot.truncate(count as usize);
+                hot.into_iter().map(|(key, _)| first + key).collect()
+            }
+            // The hot ones of a hotspot are the first of those that are drawn.
+            RequestDistribution::Hotspot { .. }
+            | RequestDistribution::Uniform
+            | RequestDistribution::Sequential => {
+                (first..first + self.insert_count).take(count as usize).collect::<Vec<u64>>()
+            }
+        };
+        let missing = (count.min(all) as usize).saturating_sub(hottest.len());
+        if missing > 0 {
+            let taken: BTreeSet<u64> = hottest.iter().copied().collect();
+            hottest.extend((0..all).filter(|key| !taken.contains(key)).take(missing));
+        }
+        hottest
+    }
+}
+
 /// Sorts (mass of a record, number of such records) and accumulates; the masses become shares.
 fn classes(mut masses: Vec<(f64, f64)>) -> Vec<Class> {
     masses.retain(|&(_, records)| records > 0.0);
@@ -234,7 +279,7 @@ fn scrambled(key_space: u64, existing: u64) -> Vec<(f64, f64)> {
     let ranks = Zipfian::scrambled_ranks();
     let keys = key_space as f64;
     let hashed = hashed_ranks(key_space, existing);
-    let hot = hot_masses(&ranks, hashed, key_space, existing);
+    let hot: Vec<f64> = hot_masses(&ranks, hashed, key_space, existing).map(|(_, mass)| mass).collect();
 
     // The jumps that the other ranks make, as (mass, expected number of them on one key).
     let jumps = other_ranks(&ranks, hashed, keys);
@@ -300,8 +345,13 @@ fn hashed_ranks(key_space: u64, existing: u64) -> u64 {
     key_space.saturating_mul(16).clamp(FEWEST_HASHED_RANKS, most).next_multiple_of(RANK_RUN)
 }
 
-/// The masses of the keys below `existing` that the `hashed` hottest ranks hash onto.
-fn hot_masses(ranks: &Zipfian, hashed: u64, key_space: u64, existing: u64) -> Vec<f64> {
+/// The keys below `existing` that the `hashed` hottest ranks hash onto, in their order, each with its mass.
+fn hot_masses(
+    ranks: &Zipfian,
+    hashed: u64,
+    key_space: u64,
+    existing: u64,
+) -> Box<dyn Iterator<Item = (u64, f64)>> {
     let keys = key_space as f64;
     let mut table = if existing <= LARGEST_TABLE { vec![0.0; existing as usize] } else { Vec::new() };
     let mut list: Vec<(u64, f64)> = Vec::new();
@@ -325,12 +375,12 @@ fn hot_masses(ranks: &Zipfian, hashed: u64, key_space: u64, existing: u64) -> Ve
         }
     }
     if list.is_empty() {
-        table.retain(|&mass| mass > 0.0);
-        return table;
+        return Box::new((0..).zip(table).filter(|(_, mass)| *mass > 0.0));
     }
     list.sort_unstable_by(|left, right| left.0.cmp(&right.0).then(right.1.total_cmp(&left.1)));
     let same_key = list.chunk_by(|left, right| left.0 == right.0);
-    same_key.map(|hits| hits.iter().map(|&(_, mass)| mass).sum()).collect()
+    let masses = same_key.map(|hits| (hits[0].0, hits.iter().map(|&(_, mass)| mass).sum()));
+    Box::new(masses.collect::<Vec<(u64, f64)>>().into_iter())
 }
 
 /// The ranks beyond the hottest in groups: (mass of one rank, number of them for each key).

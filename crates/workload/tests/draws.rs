@@ -118,6 +118,34 @@ fn popularity_rank(distribution: &str, record_count: u64, key: u64) -> u64 {
     }
 }
 
+/// The hottest records get what the hottest get by the distribution itself, and each is named once.
+#[test]
+fn the_hottest_records_are_those_that_are_drawn_most() {
+    for more in ["", "insertstart=1000\ninsertcount=8000\n"] {
+        for distribution in ["uniform", "zipfian", "latest", "hotspot", "exponential"] {
+            let text = format!("recordcount=10000\n{more}requestdistribution={distribution}");
+            let workload = workload(&text);
+            let popularity = Popularity::new(&workload);
+            let (mut keys, mut random) = (KeyChooser::new(&workload), random(8));
+            let mut counts = vec![0u64; 10_000];
+            for _ in 0..DRAWS {
+                counts[keys.next(&mut random) as usize] += 1;
+            }
+            for top in [1, 10, 1000, 4000] {
+                let hottest = workload.hottest_records(top);
+                let drawn: u64 = hottest.iter().map(|key| counts[*key as usize]).sum();
+                // `share_of_top` is right within a thousandth.
+                let (drawn, share) = (drawn as f64 / DRAWS as f64, popularity.share_of_top(top));
+                let what = format!("top {top} of {text}");
+                assert!((drawn - share).abs() <= tolerance(share) + 1e-3, "{what}: {drawn}, {share}");
+            }
+            let mut all = workload.hottest_records(20_000);
+            all.sort_unstable();
+            assert_eq!(all, (0..10_000).collect::<Vec<u64>>(), "{text}");
+        }
+    }
+}
+
 #[test]
 fn popularity_agrees_with_draws() {
     for distribution in ["uniform", "latest", "hotspot", "sequential", "exponential"] {

@@ -2,13 +2,15 @@
 
 use super::{CalibrateRequest, CalibratedLogAnswer};
 use offpath_learn::{Calibration, ErrorSummary, KeptReason, LearntDoubt, LearntNumber, PacketHeader};
-use offpath_profile::{Category, LearntErrors, Library, Number, Provenance, System, read_text};
+use offpath_profile::{
+    Category, LearntErrors, Library, Number, Provenance, System, SystemRequest, read_text,
+};
 use offpath_quantity::{Bytes, Quantity};
 use offpath_terminal::failure::Failure;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
-use toml_edit::{DocumentMut, InlineTable, Value};
+use toml_edit::{Array, DocumentMut, InlineTable, Table, Value};
 
 /// A file of a card.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,9 +50,10 @@ pub(super) fn known(of: &LearntNumber) -> (Provenance, Option<&'static str>) {
     }
 }
 
-/// The system with the numbers of the card, each on every machine that has it from the same file.
-pub(super) fn changed(system: &System, changes: &[ChangedNumber]) -> Result<System, Failure> {
-    let values = system.numbers.iter().filter_map(|(name, number)| {
+/// The system with the numbers of the card, each on every machine that has it from the same file; `plain` is the system without what
+/// the user chose.
+pub(super) fn changed(system: &System, plain: &System, changes: &[ChangedNumber]) -> Result<System, Failure> {
+    let values = plain.numbers.iter().filter_map(|(name, number)| {
         let own = changes.iter().find(|one| (&one.file, &one.key) == (&number.file, &number.key))?;
         Some((name.as_str(), own.value))
     });
@@ -83,54 +86,66 @@ fn why_guessed(of: &LearntNumber) -> Option<String> {
     })
 }
 
-/// The numbers that were fitted, those that may be what others were fitted for, and those that the user set: the card is the
-/// one that the points were held to.
-pub(super) fn changes(learnt: &Calibration, system: &System, plain: &System) -> Vec<ChangedNumber> {
-    let fitted = learnt.numbers.iter().map(|one| ChangedNumber {
-        file: one.file.clone(),
-        key: one.key.clone(),
-        value: one.value,
-        low: one.low,
-        high: one.high,
-        doubt: why_guessed(one).map(|why| (known(one).0, why)),
-        confirmed: None,
-    });
-    let kept = learnt.kept.iter().filter_map(|one| {
-        if one.reason == KeptReason::Confirmed {
-            return Some(ChangedNumber {
-                file: one.file.clone(),
-                key: one.key.clone(),
-                value: one.value,
-                low: one.value,
-                high: one.value,
-                doubt: None,
-                confirmed: Some(system.numbers.get(&one.name)?.source.clone()),
-            });
-        }
-        let (low, high) = one.replacing?;
-        let why = "the logs fit as well with it in place of a number that was fitted".to_string();
-        let guess = if learnt.is_described { Provenance::HeldHere } else { Provenance::Assumed };
-        let doubt = Some((guess, why));
+/// The numbers that were fitted, those that may be what others were fitted for or that the points hold, and those that the user chose:
+/// the card is the one that the points were held to. Where the card is the base itself, no guess takes the place of what was measured of it.
+pub(super) fn changes(
+    learnt: &Calibration,
+    (system, plain): (&System, &System),
+    is_same_card: bool,
+) -> Vec<ChangedNumber> {
+    // What is chosen stands in no file; what it stands in place of does.
+    let place = |name: &str| plain.numbers.get(name).map(|number| (number.file.clone(), number.key.clone()));
+    let fitted = learnt.numbers.iter().filter_map(|one| {
+        let (file, key) = place(&one.name)?;
+        let doubt = why_guessed(one).map(|why| (known(one).0, why));
         Some(ChangedNumber {
-            file: one.file.clone(),
-            key: one.key.clone(),
-            value: one.taken,
-            low,
-            high,
+            file,
+            key,
+            value: one.value,
+            low: one.low,
+            high: one.high,
             doubt,
             confirmed: None,
         })
     });
+    let kept = learnt.kept.iter().filter_map(|one| {
+        let (file, key) = place(&one.name)?;
+        if one.reason == KeptReason::Confirmed {
+            let confirmed = Some(system.numbers.get(&one.name)?.source.clone());
+            let value = one.value;
+            return Some(ChangedNumber { file, key, value, low: value, high: value, doubt: None, confirmed });
+        }
+        let guess = if learnt.is_described { Provenance::HeldHere } else { Provenance::Assumed };
+        let ((low, high), why) = match (one.replacing, one.held) {
+            (Some(ends), _) => {
+                (ends, "the logs fit as well with it in place of a number that was fitted".to_string())
+            }
+            (None, Some(ends)) if !is_same_card || one.provenance.is_guess() => {
+                let own = system.numbers.get(&one.name)?;
+                (ends, format!("the logs do not tell it, and fit nowhere beyond; its value: {}", own.source))
+            }
+            _ => return None,
+        };
+        Some(ChangedNumber {
+            file,
+            key,
+            value: one.taken,
+            low,
+            high,
+            doubt: Some((guess, why)),
+            confirmed: None,
+        })
+    });
     let mut all: Vec<ChangedNumber> = fitted.chain(kept).collect();
-    for (name, value, Number { file, key, .. }) in set(system, plain) {
+    for (name, own, Number { file, key, .. }) in chosen(system, plain) {
         if all.iter().all(|one| (&one.file, &one.key) != (file, key)) {
             all.push(ChangedNumber {
                 file: file.clone(),
                 key: key.clone(),
-                value,
-                low: value,
-                high: value,
-                doubt: Some((Provenance::Assumed, format!("`--set {name}` gave it"))),
+                value: own.value,
+                low: own.value,
+                high: own.value,
+                doubt: Some((Provenance::Assumed, format!("{} gave it", by_whom(name, own)))),
                 confirmed: None,
             });
         }
@@ -138,32 +153,92 @@ pub(super) fn changes(learnt: &Calibration, system: &System, plain: &System) -> 
     all
 }
 
-/// What the user set, with the value and the number that it stands in place of: `plain` is the system without.
-fn set<'s>(
-    system: &'s System,
-    plain: &'s System,
-) -> impl Iterator<Item = (&'s String, Quantity, &'s Number)> {
-    let set = system.numbers.iter().filter(|(_, number)| number.provenance == Provenance::Set);
-    set.filter_map(|(name, number)| Some((name, number.value, plain.numbers.get(name)?.as_ref())))
+/// What was measured of the base's machines before, and stays: numbers that no log of these fits anew, each by its first name.
+pub(super) fn staying(system: &System, plain: &System, changes: &[ChangedNumber]) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    let own = system.numbers.iter().filter(|(name, number)| {
+        let Some(place) = plain.numbers.get(*name).map(|own| (&own.file, &own.key)) else { return false };
+        matches!(number.provenance, Provenance::MeasuredHere | Provenance::HeldHere)
+            && changes.iter().all(|one| (&one.file, &one.key) != place)
+            && seen.insert(place)
+    });
+    own.map(|(name, _)| name.clone()).collect()
 }
 
-/// Refuses what is set of one machine and not of another that has it from the same file: a card has one number for both.
-pub(super) fn check_set(system: &System, plain: &System) -> Result<(), Failure> {
-    for (name, value, number) in set(system, plain) {
+/// An option that gave a number.
+fn by_whom(name: &str, chosen: &Number) -> String {
+    match chosen.file.ends_with(".toml") {
+        true => format!("`--overlay {}`", chosen.file),
+        false => format!("`--set {name}`"),
+    }
+}
+
+/// What the user chose, by a setting or an overlay, and the number that it stands in place of: `plain` is the system without.
+fn chosen<'s>(
+    system: &'s System,
+    plain: &'s System,
+) -> impl Iterator<Item = (&'s String, &'s Number, &'s Number)> {
+    let chosen = system.numbers.iter().filter(|(_, number)| number.provenance == Provenance::Set);
+    chosen.filter_map(|(name, number)| Some((name, number.as_ref(), plain.numbers.get(name)?.as_ref())))
+}
+
+/// Refuses what the card's files cannot say, before anything is fitted beside it: a number chosen of one machine and not of another that
+/// has it from the same file, one that the base's files leave out, and one that is a multiple of another.
+pub(super) fn check_chosen(system: &System, plain: &System) -> Result<(), Failure> {
+    if let Some(scale) = system.scales.iter().find(|scale| !plain.scales.contains(scale)) {
+        return Err(Failure::input(
+            format!(
+                "an overlay makes `{}` a multiple of `{}`, and a card's file holds numbers alone: the card would be learnt with it and \
+                 written without",
+                scale.name, scale.of
+            ),
+            "leave it out here, and give it to the commands that ask about the card; or name an overlay that gives values",
+        ));
+    }
+    for (name, own, number) in chosen(system, plain) {
         let is_apart = |(other, one): &(&String, &Arc<Number>)| {
-            (&one.file, &one.key) == (&number.file, &number.key) && system.numbers[*other].value != value
+            (&one.file, &one.key) == (&number.file, &number.key) && system.numbers[*other].value != own.value
         };
         if let Some((other, _)) = plain.numbers.iter().find(is_apart) {
             return Err(Failure::input(
                 format!(
-                    "`--set {name}={value}` leaves `{other}` at {}, and the card has one number for both",
+                    "{} gives `{name}` {} and leaves `{other}` at {}, and the card has one number for both",
+                    by_whom(name, own),
+                    own.value,
                     system.numbers[other].value
                 ),
-                format!("give it too: `--set {other}={value}`"),
+                format!("give it too: `--set {other}={}`", own.value),
             ));
         }
     }
+    let is_new = |(name, number): &(&String, &Arc<Number>)| {
+        number.provenance == Provenance::Set && !plain.numbers.contains_key(*name)
+    };
+    if let Some((name, number)) = system.numbers.iter().find(is_new) {
+        return Err(Failure::input(
+            format!(
+                "{} gives `{name}`, which the files of the base leave out: the card would be learnt with it and written without",
+                by_whom(name, number)
+            ),
+            "write the number into a file of the base, or leave it out",
+        ));
+    }
     Ok(())
+}
+
+/// Loads the card as its files would have it: one that does not load is none to write.
+pub(super) fn check_loads(library: &Library, files: &[CardFile]) -> Result<(), Failure> {
+    let mut library = library.clone();
+    files.iter().for_each(|file| library.insert_file(Path::new(&file.name), &file.text));
+    let request = SystemRequest { device: &files[0].name, ..SystemRequest::default() };
+    library.load(&request).map(drop).map_err(|error| {
+        Failure::input(
+            format!(
+                "offpath itself refuses the card that it learnt, and writes nothing: {error}. This is a fault of offpath, not of the logs"
+            ),
+            "report it with the logs; `--pin NAME` of the number that is named leaves it as the base has it",
+        )
+    })
 }
 
 fn broken(file: &str, what: impl std::fmt::Display) -> Failure {
@@ -261,13 +336,17 @@ fn state(bed: &mut DocumentMut, key: &str, size: Bytes, at_most: Option<Bytes>, 
 }
 
 /// The table of what predictions of a kind of figure were wrong by.
-fn of_errors(errors: &LearntErrors, source: &str) -> String {
+fn of_errors(errors: &LearntErrors, source: &str) -> Table {
     // Six digits tell more than any error is known to.
     let share = |within: f64| Quantity::Ratio((within * 1e6).round() / 1e6);
-    let mut table = toml_edit::Table::new();
+    let mut table = Table::new();
     table.insert("kind", toml_edit::value("errors"));
     table.insert("figure", toml_edit::value(errors.figure.as_str()));
-    table.insert("traffic", toml_edit::value(errors.traffic.iter().collect::<toml_edit::Array>()));
+    table.insert("traffic", toml_edit::value(errors.traffic.iter().collect::<Array>()));
+    table.insert("path", toml_edit::value(errors.path.as_str()));
+    if !errors.bound_by.is_empty() {
+        table.insert("bound_by", toml_edit::value(errors.bound_by.iter().collect::<Array>()));
+    }
     for (key, value) in [
         ("points", Quantity::Count(errors.points)),
         ("half_within", share(errors.half_within)),
@@ -281,11 +360,81 @@ fn of_errors(errors: &LearntErrors, source: &str) -> String {
         number.insert("provenance", Value::from(Provenance::MeasuredHere.name()));
         table.insert(key, toml_edit::value(number));
     }
-    format!(
-        "\n# What predictions of {0} were wrong by, of runs and logs that the numbers were not fitted to, as logarithms; \
-         `offpath path --as` widens what it says of such traffic by it.\n[{0}_errors]\n{table}",
-        errors.figure
-    )
+    table
+}
+
+/// Tables of errors as a file has them, each under a name of its own.
+fn as_text(tables: Vec<Table>) -> String {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    let text = tables.into_iter().map(|mut table| {
+        let figure = table.get("figure").and_then(|figure| figure.as_str()).unwrap_or_default().to_string();
+        let count = counts.entry(figure.clone()).or_default();
+        *count += 1;
+        let name = if *count > 1 { format!("{figure}_errors_{count}") } else { format!("{figure}_errors") };
+        table.decor_mut().clear();
+        format!(
+            "\n# What predictions of {figure} were wrong by, of runs and logs that the numbers were not fitted to, as logarithms; \
+             `offpath path --as` widens what it says of such runs by it.\n[{name}]\n{table}"
+        )
+    });
+    text.collect()
+}
+
+/// What becomes of a table of errors that the base has.
+#[derive(Clone, Debug)]
+pub(super) struct BaseErrors {
+    pub figure: String,
+    pub traffic: Vec<String>,
+    /// Why it is not in the card; nothing where it stays.
+    pub gone: Option<String>,
+    /// As the card has it.
+    table: Table,
+}
+
+/// The tables of errors of a base that is the card itself. One speaks for the card as long as each number that was measured here is still
+/// within what was known of it, and as far as these logs say nothing newer of such traffic on such a path.
+pub(super) fn errors_of_base(
+    bed: &DocumentMut,
+    plain: &System,
+    changes: &[ChangedNumber],
+    learnt: &Calibration,
+) -> Vec<BaseErrors> {
+    let is_beyond = |one: &&ChangedNumber| {
+        let mut own = plain.numbers.values().filter(|own| (&own.file, &own.key) == (&one.file, &one.key));
+        own.any(|own| {
+            let ends = (own.low.unwrap_or(own.value).base(), own.high.unwrap_or(own.value).base());
+            matches!(own.provenance, Provenance::MeasuredHere | Provenance::HeldHere)
+                && !(ends.0..=ends.1).contains(&one.value.base())
+        })
+    };
+    let beyond = changes.iter().find(is_beyond);
+    let words = |table: &Table, key: &str| -> Vec<String> {
+        let array = table.get(key).and_then(|item| item.as_array());
+        array.into_iter().flatten().filter_map(|word| Some(word.as_str()?.to_string())).collect()
+    };
+    let tables = bed.iter().filter_map(|(_, item)| item.as_table());
+    let tables = tables.filter(|table| table.get("kind").and_then(|kind| kind.as_str()) == Some("errors"));
+    let of = |table: &Table| {
+        let word = |key: &str| table.get(key).and_then(|item| item.as_str()).unwrap_or_default().to_string();
+        let (figure, path, mut traffic) = (word("figure"), word("path"), words(table, "traffic"));
+        let had = traffic.clone();
+        let newer = learnt
+            .learnt_errors
+            .iter()
+            .map(|one| &one.errors)
+            .filter(|one| one.figure == figure && (path.is_empty() || one.path == path));
+        let newer: Vec<&String> = newer.flat_map(|one| &one.traffic).collect();
+        traffic.retain(|one| !newer.contains(&one));
+        let gone = match beyond {
+            _ if traffic.is_empty() => Some("these logs say it anew".to_string()),
+            Some(one) => Some(format!("`{}` is no more what it was when they were seen", one.key)),
+            None => None,
+        };
+        let mut table = table.clone();
+        table.insert("traffic", toml_edit::value(traffic.iter().collect::<Array>()));
+        BaseErrors { figure, traffic: if gone.is_some() { had } else { traffic }, gone, table }
+    };
+    tables.map(of).collect()
 }
 
 fn file_name(file: &str) -> &str {
@@ -339,7 +488,8 @@ pub(super) fn names(
     system: &System,
 ) -> Result<Vec<String>, Failure> {
     let (device, testbed) = own_files(library, request, system)?;
-    let files: BTreeSet<&String> = system.numbers.values().map(|number| &number.file).collect();
+    let in_files = system.numbers.values().filter(|number| number.provenance != Provenance::Set);
+    let files: BTreeSet<&String> = in_files.map(|number| &number.file).collect();
     let beside = files.into_iter().filter(|file| **file != device && **file != testbed);
     let beside = beside.map(|file| beside_name(&request.name, file, 1));
     Ok(std::iter::once(format!("{}.toml", request.name)).chain(beside).collect())
@@ -355,10 +505,10 @@ fn beside_name(card: &str, file: &str, which: usize) -> String {
 pub(super) fn card(
     library: &Library,
     request: &CalibrateRequest,
-    system: &System,
+    (system, plain): (&System, &System),
     (numbers, learnt): (&[ChangedNumber], &Calibration),
     (logs, mtu, header): (&[&CalibratedLogAnswer], Option<Bytes>, Option<PacketHeader>),
-) -> Result<Vec<CardFile>, Failure> {
+) -> Result<(Vec<CardFile>, Vec<BaseErrors>), Failure> {
     let mut hasher = crc32fast::Hasher::new();
     logs.iter().for_each(|log| hasher.update(log.crc32.as_bytes()));
     let stamp = format!("{:08x}", hasher.finalize());
@@ -381,7 +531,8 @@ pub(super) fn card(
     });
     let none = Vec::new();
 
-    let drafted = match is_of_same_machines(library, request, system)? {
+    let is_same_card = is_of_same_machines(library, request, system)?;
+    let drafted = match is_same_card {
         true => library.draft_of_same(&request.name, &request.base)?,
         false => library.draft(&request.name, Some(&request.base))?,
     };
@@ -407,6 +558,10 @@ pub(super) fn card(
 
     // The testbed stands in the device's file, so that one name means the whole.
     let mut bed = parsed(&testbed_file, &source(library, &testbed_file)?)?;
+    let of_base = match is_same_card {
+        true => errors_of_base(&bed, plain, numbers, learnt),
+        false => Vec::new(),
+    };
     let keep: Vec<String> = bed
         .iter()
         .filter(|(name, item)| {
@@ -460,10 +615,46 @@ pub(super) fn card(
         }
         beside.push(CardFile { name: copy, text: document.to_string() });
     }
-    let errors: String =
-        learnt.learnt_errors.iter().map(|one| of_errors(&one.errors, &source_words)).collect();
+    let own = learnt.learnt_errors.iter().map(|one| of_errors(&one.errors, &source_words));
+    let staying = of_base.iter().filter(|one| one.gone.is_none()).map(|one| one.table.clone());
+    let errors = as_text(own.chain(staying).collect());
     let text = format!("{device}\n# Where it stands.\n{bed}{errors}");
     let mut files = vec![CardFile { name: format!("{}.toml", request.name), text }];
     files.extend(beside);
-    Ok(files)
+    check_loads(library, &files)?;
+    Ok((files, of_base))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A card that loading refuses is never written, and neither the logs nor the base are blamed.
+    #[test]
+    fn a_card_that_does_not_load_is_a_fault_of_offpath() {
+        let library = Library::builtin();
+        let drafted = library.draft("mine", Some("bluefield3")).expect("a file");
+        let card = |text: &str| {
+            let bed = library.source(Category::Testbed, "bluefield3-pair").expect("it ships");
+            let text = text.replace("testbed = \"bluefield3-pair\"", "");
+            vec![CardFile { name: "mine.toml".to_string(), text: format!("{text}\n{bed}") }]
+        };
+        check_loads(&library, &card(&drafted)).expect("the draft loads");
+        let mut broken = parsed("mine.toml", &drafted).expect("it is TOML");
+        let number = ChangedNumber {
+            file: "mine.toml".to_string(),
+            key: "soc.read_latency".to_string(),
+            value: "200 ns".parse::<offpath_quantity::Time>().map(Quantity::Time).expect("a time"),
+            low: "0 ns".parse::<offpath_quantity::Time>().map(Quantity::Time).expect("a time"),
+            high: "1.822 s".parse::<offpath_quantity::Time>().map(Quantity::Time).expect("a time"),
+            doubt: None,
+            confirmed: None,
+        };
+        put(&mut broken, "mine.toml", &[&number], "a test").expect("the card has it");
+        let refused = check_loads(&library, &card(&broken.to_string())).expect_err("it is beyond a second");
+        let said = format!("{refused:?}");
+        for words in ["offpath itself refuses the card", "soc.read_latency", "1.822 s", "writes nothing"] {
+            assert!(said.contains(words), "{words}: {said}");
+        }
+    }
 }

@@ -15,7 +15,8 @@ use offpath_learn::{
     program_of,
 };
 use offpath_logs::{LogItem, RemarkKind, TrafficDirections};
-use offpath_profile::{LearntErrors, Library, System};
+use offpath_plan::residual::{FigureKind, Lesson};
+use offpath_profile::{LEARNT_FIGURES, LearntErrors, Library, System};
 use offpath_quantity::{Bytes, Time};
 use offpath_route::{Path, Router, Verb};
 use offpath_terminal::failure::{Failure, unknown_path};
@@ -80,8 +81,12 @@ pub struct CalibrateAnswer {
     /// points err by, and 2% at least.
     pub telling_difference: f64,
     /// Whether the base's file holds the testbed of the logs, so that it describes the very machines: what was measured of them and what
-    /// their tools state stays in the card as it is.
+    /// their tools state stays in the card as it is, and so does what an earlier calibration found and this one does not find anew.
     pub facts_stay: bool,
+    /// Numbers that an earlier calibration of the base measured here or held, and that none of these logs fits anew: the card has them so.
+    pub measured_before: Vec<String>,
+    /// What becomes of the errors that an earlier calibration of the base found.
+    pub base_errors: Vec<BaseErrorsAnswer>,
     /// Errors of fitted points, of the model.
     pub fitted_error: ErrorAnswer,
     /// Errors of fitted points, each predicted without its own run.
@@ -209,8 +214,9 @@ pub struct KeptNumberAnswer {
     pub reason: &'static str,
     /// The fitted numbers that it is not told apart from.
     pub alike: Vec<String>,
-    /// Where it makes the points fit in place of a fitted number: the lower end of what it may be then and of what the base
-    /// allows, between which the card has it as `held-here`. Null where it does not.
+    /// Where it makes the points fit in place of a fitted number, the lower end of what it may be then and of what the base
+    /// allows; where the points would be missed at an end of what the base allows, what they leave of that. Between the ends the card has
+    /// it as `held-here`. Null elsewhere.
     pub low: Option<String>,
     /// The upper end.
     pub high: Option<String>,
@@ -244,6 +250,8 @@ pub struct CardErrorsAnswer {
     pub figure: String,
     /// What the requests of these points did, as `read` and `write both ways`: of other traffic the errors say nothing.
     pub traffic: Vec<String>,
+    /// What bound these runs by the card, as `posting thread`; empty where they are of all.
+    pub bound_by: Vec<String>,
     /// How many points.
     pub points: u64,
     /// What the error of one point more is at most with a chance of one in two.
@@ -257,6 +265,7 @@ pub struct CardErrorsAnswer {
     /// How many logs these points stand in, or of a device's DMA how many series of sizes.
     pub clusters: usize,
     /// How many times as far as the points without their own log (or series) err the four reach, since those are few; 1 where they are not.
+    /// They reach no farther for that than what predictions for other cards err by.
     pub widened_times: f64,
 }
 
@@ -265,6 +274,8 @@ impl CardErrorsAnswer {
         let LearntErrors {
             figure,
             traffic,
+            path: _,
+            bound_by,
             points,
             half_within,
             eight_of_ten_within,
@@ -274,6 +285,7 @@ impl CardErrorsAnswer {
         CardErrorsAnswer {
             figure,
             traffic,
+            bound_by,
             points,
             half_within,
             eight_of_ten_within,
@@ -282,6 +294,27 @@ impl CardErrorsAnswer {
             clusters: one.clusters,
             widened_times: one.widened,
         }
+    }
+}
+
+/// Errors of predictions that the base has of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct BaseErrorsAnswer {
+    /// What was predicted: `throughput` or `latency`.
+    pub figure: String,
+    /// What the requests of these points did.
+    pub traffic: Vec<String>,
+    /// Whether the card has them, too.
+    pub stays: bool,
+    /// Why it has not; null where it has.
+    pub why: Option<String>,
+}
+
+impl BaseErrorsAnswer {
+    fn of(one: card::BaseErrors) -> BaseErrorsAnswer {
+        let card::BaseErrors { figure, traffic, gone, .. } = one;
+        BaseErrorsAnswer { figure, traffic, stays: gone.is_none(), why: gone }
     }
 }
 
@@ -414,14 +447,15 @@ pub fn calibrate_telling(
     progress: &dyn PhaseProgress,
 ) -> Result<CalibrateAnswer, Failure> {
     let (library, options, system) = begun_from(request)?;
-    let without = SystemOptions { set: Vec::new(), ..options };
-    let plain = without.load(&library, &request.base, &[])?;
-    card::check_set(&system, &plain)?;
+    let without_choices = SystemOptions { set: Vec::new(), overlay: Vec::new(), ..options };
+    let plain = without_choices.load(&library, &request.base, &[])?;
+    card::check_chosen(&system, &plain)?;
     // Whether queue pairs or an engine have to carry it, the logs decide.
     let router = Router::new(&system)?;
     let path = router.path(&request.path).map_err(|error| unknown_path(&router, &request.path, error))?;
     let mut collector = PointCollector::on(&path.to_string());
     let mut incomplete = Vec::new();
+    let mut withheld = None;
     import_each(&ImportRequest { logs: request.logs.clone() }, |file, item| {
         match item {
             LogItem::Measurement(figure) => collector.take(file, &figure),
@@ -429,7 +463,10 @@ pub fn calibrate_telling(
                 RemarkKind::Failure | RemarkKind::Unended => {
                     incomplete.push(ImportRemarkAnswer::of(file, remark))
                 }
-                RemarkKind::Unknown | RemarkKind::Withheld => {}
+                RemarkKind::Withheld => {
+                    withheld.get_or_insert_with(|| ImportRemarkAnswer::of(file, remark));
+                }
+                RemarkKind::Unknown => {}
             },
         }
         Ok(())
@@ -437,10 +474,11 @@ pub fn calibrate_telling(
     let (points, aside) = collector.finish();
     check_ports(&points, &system, &path)?;
     if points.is_empty() {
-        let why = aside.first().map_or_else(
-            || "no row of perftest or of pcie-bench is in it".to_string(),
-            |one| format!("{}:{}: {}", one.file, one.line, one.why),
-        );
+        let why = match (aside.first(), withheld) {
+            (Some(one), _) => format!("{}:{}: {}", one.file, one.line, one.why),
+            (None, Some(one)) => format!("{}:{}: {}", one.file, one.line, one.why),
+            (None, None) => "no row of perftest or of pcie-bench is in it".to_string(),
+        };
         return Err(Failure::input(
             format!("the logs give no point to fit to: {why}"),
             "`offpath import LOG...` shows what they say",
@@ -456,9 +494,10 @@ pub fn calibrate_telling(
     };
     let default = [HoldOut::Sizes];
     let hold_out: &[HoldOut] = if request.hold_out.is_empty() { &default } else { &request.hold_out };
-    let learnt = learn(&CalibrationRequest {
+    let path = path.to_string();
+    let mut learnt = learn(&CalibrationRequest {
         system: &system,
-        path: &request.path,
+        path: &path,
         points: &points,
         hold_out,
         fit: &request.fit,
@@ -466,14 +505,27 @@ pub fn calibrate_telling(
         progress,
     })
     .map_err(failed)?;
+    // Who has few logs of a card knows no less of it than who has none.
+    for one in &mut learnt.learnt_errors {
+        let kind = match one.errors.figure == LEARNT_FIGURES[0] {
+            true => FigureKind::Throughput,
+            false => FigureKind::Latency,
+        };
+        let lessons = [Lesson::OfFittedCards, Lesson::OfGuessedCards];
+        one.reach(|chance| {
+            lessons.map(|of| of.within(kind, chance)).into_iter().fold(f64::INFINITY, f64::min)
+        });
+    }
     let logs = logs(&points);
     let mtu = stated_mtu(&points);
     // What was kept for prediction is no source of a number.
     let fitted = learnt.points.iter().filter(|one| !one.held_out).map(|one| &points[one.point].file);
     let fitted: BTreeSet<&String> = fitted.collect();
     let sources: Vec<&CalibratedLogAnswer> = logs.iter().filter(|log| fitted.contains(&log.file)).collect();
-    let changes = card::changes(&learnt, &system, &plain);
-    let card = card::card(&library, request, &system, (&changes, &learnt), (&sources, mtu, header))?;
+    let facts_stay = card::is_of_same_machines(&library, request, &system)?;
+    let changes = card::changes(&learnt, (&system, &plain), facts_stay);
+    let of_card = (&changes[..], &learnt);
+    let (card, of_base) = card::card(&library, request, (&system, &plain), of_card, (&sources, mtu, header))?;
     Ok(CalibrateAnswer {
         schema_version: SCHEMA_VERSION,
         system: SystemAnswer::of(&system),
@@ -487,7 +539,12 @@ pub fn calibrate_telling(
         numbers: learnt.numbers.iter().map(CalibratedNumberAnswer::of).collect(),
         kept: learnt.kept.iter().map(KeptNumberAnswer::of).collect(),
         telling_difference: learnt.telling_difference,
-        facts_stay: card::is_of_same_machines(&library, request, &system)?,
+        facts_stay,
+        measured_before: match facts_stay {
+            true => card::staying(&system, &plain, &changes),
+            false => Vec::new(),
+        },
+        base_errors: of_base.into_iter().map(BaseErrorsAnswer::of).collect(),
         fitted_error: learnt.fitted.into(),
         left_out_error: learnt.left_out.into(),
         left_out_cluster_error: learnt.left_out_clusters.into(),
@@ -495,7 +552,7 @@ pub fn calibrate_telling(
         held_out_error_of_roofline: learnt.roofline.into(),
         worse_than_roofline: !learnt.is_described,
         roofline_is_nearer: is_nearer(learnt.predicted, learnt.roofline),
-        untold_read_latency: moved_latency(&points, &changes, &system, &request.path)?,
+        untold_read_latency: moved_latency(&points, &changes, (&system, &plain), &request.path)?,
         held_out_error_of_line: learnt.line.into(),
         repeated_difference: learnt.repeated.into(),
         held_out_within_80: learnt.covered,
@@ -585,7 +642,7 @@ const APART: f64 = 0.1;
 fn moved_latency(
     points: &[MeasuredPoint],
     changes: &[card::ChangedNumber],
-    system: &System,
+    (system, plain): (&System, &System),
     path: &str,
 ) -> Result<Option<MovedLatencyAnswer>, Failure> {
     let has_latency = points.iter().any(|point| point.run.kind() == RunKind::Latency);
@@ -593,7 +650,7 @@ fn moved_latency(
     if has_latency || !is_of_queue_pairs {
         return Ok(None);
     }
-    let changed = card::changed(system, changes)?;
+    let changed = card::changed(system, plain, changes)?;
     let run = ToolRun::plain(RunKind::Latency, Verb::Read, SHORT);
     let latency = |system: &System| -> Result<Time, Failure> {
         Ok(ToolBench::new(system, path).and_then(|bench| bench.expect(&run)).map_err(refused)?.latency)
@@ -742,8 +799,8 @@ impl KeptNumberAnswer {
             card_value: one.taken.to_string(),
             reason,
             alike,
-            low: one.replacing.map(|(low, _)| low.to_string()),
-            high: one.replacing.map(|(_, high)| high.to_string()),
+            low: one.replacing.or(one.held).map(|(low, _)| low.to_string()),
+            high: one.replacing.or(one.held).map(|(_, high)| high.to_string()),
             run: one.run.clone(),
             machine_tells: one.machine_tells,
         }

@@ -1,10 +1,11 @@
 //! What logs say of a card, as a page of text.
 
 use super::{
-    CalibrateAnswer, CalibratedPointAnswer, CardErrorsAnswer, CoveredAnswer, DirectionsAnswer, ErrorAnswer,
-    MovedLatencyAnswer,
+    BaseErrorsAnswer, CalibrateAnswer, CalibratedPointAnswer, CardErrorsAnswer, CoveredAnswer,
+    DirectionsAnswer, ErrorAnswer, MovedLatencyAnswer,
 };
 use crate::file_names::file_names;
+use crate::import::ImportRemarkAnswer;
 use offpath_profile::Provenance;
 use offpath_terminal::output::{Screen, TableCell, counted, signed};
 
@@ -35,8 +36,23 @@ impl CalibrateAnswer {
             let rows = counted(one.rows, "row");
             text += &format!("left aside: {}:{}, {rows}: {}\n", one.file, one.line, one.why);
         }
+        // One kind of remark about many lines of a file is said of the first of them.
+        let mut incomplete: Vec<(&ImportRemarkAnswer, u64)> = Vec::new();
         for one in &self.incomplete {
-            text += &format!("incomplete: {}\n", one.sentence());
+            let is_same = |(first, _): &&mut (&ImportRemarkAnswer, u64)| {
+                (&first.file, first.kind) == (&one.file, one.kind)
+            };
+            match incomplete.iter_mut().find(is_same) {
+                Some((_, lines)) => *lines += one.lines,
+                None => incomplete.push((one, one.lines)),
+            }
+        }
+        for (first, lines) in incomplete {
+            let ImportRemarkAnswer { file, line, why, .. } = first;
+            text += &match lines {
+                1 => format!("incomplete: {}\n", first.sentence()),
+                _ => format!("incomplete: {file}:{line}: {why} ({})\n", counted(lines, "line")),
+            };
         }
         text.extend(self.log_doubts.iter().map(|said| format!("DOUBTED: {said}.\n")));
         let has_latency = self.points.iter().any(|one| one.metric == "latency_ns" && !one.held_out);
@@ -75,7 +91,10 @@ impl CalibrateAnswer {
                             Some(run) => format!("`{run}` tells"),
                             None => "no run that was tried tells".to_string(),
                         };
-                        let machine = if one.machine_tells { "; the machine says it" } else { "" };
+                        let machine = match one.machine_tells {
+                            true => "; the machine says what its links and ports run at",
+                            false => "",
+                        };
                         format!("fits, and is not told: {by}; {run}{machine}")
                     }
                     (Some(_), _) => format!(
@@ -235,10 +254,14 @@ impl CalibrateAnswer {
         };
         for one in &self.card_errors {
             let within = |log: f64| percent(Some(log.exp() - 1.0));
+            let bound_by = match one.bound_by.is_empty() {
+                true => String::new(),
+                false => format!(" that {} bound", one.bound_by.join(" and ")),
+            };
             text += &format!(
-                "A prediction of {} of {} in another log is taken to be off by {} in half of all, {} in eight of ten, {} in nine of ten and \
+                "A prediction of {} of {}{bound_by} in another log is taken to be off by {} in half of all, {} in eight of ten, {} in nine of ten and \
                  {} at most, by {} points without their own run and log{}: the card has it, and `path --as` \
-                 widens by it. A log that repeats another is another log here, so that runs of other settings may be farther off. Of other \
+                 widens by it what rests for half or more on numbers that say `measured-here` or `held-here`. A log that repeats another is another log here, so that runs of other settings may be farther off. Of other \
                  verbs, directions and few requests in flight it says nothing.\n",
                 one.figure,
                 one.traffic.join(" and "),
@@ -250,8 +273,9 @@ impl CalibrateAnswer {
                 few(one),
             );
         }
-        let throughput = self.card_errors.iter().find(|one| one.figure == "throughput");
-        if let Some(own) = throughput.filter(|own| own.nine_of_ten_within.exp_m1() > UNSEEN) {
+        let throughput = self.card_errors.iter().filter(|one| one.figure == "throughput");
+        let widest = throughput.max_by(|a, b| a.nine_of_ten_within.total_cmp(&b.nine_of_ten_within));
+        if let Some(own) = widest.filter(|own| own.nine_of_ten_within.exp_m1() > UNSEEN) {
             text += &format!(
                 "Beside this card `offpath diagnose` sees a loss of {} and less as what it cannot decide; more logs of such runs narrow \
                  it.\n",
@@ -307,11 +331,23 @@ impl CalibrateAnswer {
             (false, true) => "No number was fitted".to_string(),
             (false, false) => format!("None of its numbers is measured: {}", guesses.join(" and ")),
         };
-        let facts =
-            if self.facts_stay { "what the base has as measured or as a fact stays so, and " } else { "" };
-        text + &format!(
-            "\nThe card, which `-o FILE` writes: {}.{mtu} {numbers}; {facts}all others are the base's, carried over.\n",
-            names.join(", ")
-        )
+        let rest = match self.facts_stay {
+            true => "all others are as the base has them, which is of these machines",
+            false => "all others are the base's, carried over",
+        };
+        text +=
+            &format!("\nThe card, which `-o FILE` writes: {}.{mtu} {numbers}; {rest}.\n", names.join(", "));
+        if !self.measured_before.is_empty() {
+            text += &format!(
+                "Measured or held here before, and not fitted anew by these logs: {}. They stay.\n",
+                self.measured_before.join(", ")
+            );
+        }
+        for BaseErrorsAnswer { figure, traffic, why, .. } in &self.base_errors {
+            let becomes =
+                why.as_ref().map_or_else(|| "stay".to_string(), |why| format!("do not stay: {why}"));
+            text += &format!("The base's own errors of {figure} of {} {becomes}.\n", traffic.join(" and "));
+        }
+        text
     }
 }

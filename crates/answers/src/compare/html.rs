@@ -17,9 +17,10 @@ pub(super) fn page(answer: &CompareAnswer) -> Page {
             &*one.name,
             answer.worth(own),
             format!(
-                "best in {:.0}% of {:.0} joint draws; {}",
+                "best in {:.0}% of {:.0} joint draws widened by past errors, {:.0}% without them; {}",
                 own.best_in_share_of_draws * 100.0,
                 answer.counted_share_of_draws * answer.draws as f64,
+                own.best_in_share_of_draws_without_past_errors * 100.0,
                 own.mix.basis
             ),
         ));
@@ -83,7 +84,7 @@ pub(super) fn page(answer: &CompareAnswer) -> Page {
             (own.host_cores, own.host_cores_80())
         }))
         .with(PageBlock::Table(table))
-        .with(PageBlock::Notes(answer.devices_text()));
+        .with(PageBlock::Notes(answer.without_errors().into_iter().chain(answer.devices_text()).collect()));
     let mut sections = vec![head, figures];
     let decides = answer.decides();
     if !decides.is_empty() {

@@ -6,12 +6,13 @@ mod text;
 pub(crate) use text::interval;
 
 use crate::choices::{ChoicesAnswer, LeftOutAnswer};
+use crate::command;
 use crate::figures::{Goal, Throughput, Unit};
-use crate::plan::{changes_arguments, list_fill_s, unplanned, without_evidence};
+use crate::plan::{list_fill_s, unplanned, without_evidence};
 use crate::report::Page;
 use crate::system::SystemAnswer;
 use crate::{ByName, SCHEMA_VERSION, setting};
-use offpath_plan::comparison::{CompareAsk, Comparison, Contender, Contest, DeviceRatio, Entrant};
+use offpath_plan::comparison::{CompareAsk, Comparison, Contender, Contest, DeviceRatio, DrawsSay, Entrant};
 use offpath_plan::{Basis, Changes, Design, Ranged, Setting};
 use offpath_terminal::failure::Failure;
 use offpath_terminal::options::SystemOptions;
@@ -118,9 +119,10 @@ pub struct CompareAnswer {
     pub unit: &'static str,
     /// The payload of a request whose bits throughputs count; null where they count requests.
     pub unit_payload_bytes: Option<u64>,
-    /// What the draws say: `card` where the best device with processors of its own beats every plain NIC by a hundredth in
-    /// 80% of them or more, `plain-nic` where that is so in 20% or less; where all are of one sort, `device` where one beats all
-    /// others in 80%, `tie` where in 80% none beats it; `cannot-tell` otherwise, `only-one` where one alone has a plan.
+    /// What the draws, widened by past errors, say: `card` where the best device with processors of its own beats every plain
+    /// NIC by a hundredth in 80% of them or more, `plain-nic` where that is so in 20% or less; where all are of one sort,
+    /// `device` where one beats all others in 80%, `tie` where in 80% none beats it; `cannot-tell` otherwise, `only-one` where
+    /// one alone has a plan.
     pub verdict: CompareVerdict,
     /// Why the devices do not stand under like conditions, where they do not: then the verdict is `cannot-tell`, whatever the
     /// draws say.
@@ -134,8 +136,14 @@ pub struct CompareAnswer {
     pub reference: Option<String>,
     /// The best device with processors of its own, at the numbers as they are; null where all devices are of one sort.
     pub card: Option<String>,
-    /// In which share of the draws that count it beats every plain NIC by a hundredth.
+    /// In which share of the draws that count, widened by past errors, it beats every plain NIC by a hundredth.
     pub card_best_in_share_of_draws: Option<f64>,
+    /// The same without past errors.
+    pub card_best_in_share_of_draws_without_past_errors: Option<f64>,
+    /// What the verdict would be without past errors; `unlike_because` is not looked at.
+    pub verdict_without_past_errors: CompareVerdict,
+    /// What it would be by the draws of some mechanisms alone; null where the evidence leaves none open beside the base.
+    pub by_mechanism: Option<MechanismVerdicts>,
     /// Draws of the joint sample: a number that devices have from one place is drawn once for all of them.
     pub draws: usize,
     /// In which share of them one of the devices has a plan that carries what is asked for: these count, since in the others
@@ -151,6 +159,22 @@ pub struct CompareAnswer {
     pub energy_not_compared_because: &'static str,
     /// What is to be said of the comparison.
     pub notes: Vec<String>,
+}
+
+/// What a comparison would say by the draws of some mechanisms alone, without past errors.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct MechanismVerdicts {
+    /// The mechanisms that the evidence leaves open of any of the devices.
+    pub open: Vec<String>,
+    /// What the verdict would be by the draws of the base mechanisms.
+    pub verdict_of_base_draws: CompareVerdict,
+    /// The same by the draws of those that are open.
+    pub verdict_of_variant_draws: CompareVerdict,
+    /// In which share of the draws of the base mechanisms `card` beats every plain NIC by a hundredth.
+    pub card_best_in_share_of_base_draws: Option<f64>,
+    /// The same of the draws of those that are open.
+    pub card_best_in_share_of_variant_draws: Option<f64>,
 }
 
 /// Why no energy stands beside the other figures.
@@ -226,10 +250,16 @@ pub struct DeviceFigures {
     pub host_cores_basis: &'static str,
     /// In which share of the draws it has a plan that carries what is asked for.
     pub carried_in_share_of_draws: f64,
-    /// In which share of the draws that count it beats every other device by a hundredth.
+    /// In which share of the draws that count, widened by past errors, it beats every other device by a hundredth.
     pub best_in_share_of_draws: f64,
-    /// In which share of them no other device beats it by a hundredth.
+    /// The same without past errors.
+    pub best_in_share_of_draws_without_past_errors: f64,
+    /// In which share of the draws that count, widened by past errors, no other device beats it by a hundredth.
     pub as_good_in_share_of_draws: f64,
+    /// The same without past errors.
+    pub as_good_in_share_of_draws_without_past_errors: f64,
+    /// Whether the twin carries what is planned.
+    pub confirmed: bool,
     /// It beside the reference; null of the reference itself.
     pub over_reference: Option<OverReference>,
 }
@@ -245,8 +275,10 @@ pub struct OverReference {
     pub ratio_low_80: Option<f64>,
     /// Upper end of it.
     pub ratio_high_80: Option<f64>,
-    /// In which share of the draws that count it is better by a hundredth.
+    /// In which share of the draws that count, widened by past errors, it is better by a hundredth.
     pub better_in_share_of_draws: f64,
+    /// The same without past errors.
+    pub better_in_share_of_draws_without_past_errors: f64,
     /// Cores of the host that it frees at the load that is compared.
     pub freed_host_cores: f64,
     /// Lower end of their 80% interval.
@@ -322,9 +354,8 @@ impl<'a> CompareDraft<'a> {
         let ask =
             CompareAsk { design: &design, changes, setting, entrants: &entrants, beside_first: false, seed };
         let comparison = Comparison::of(&ask)?;
-        let options =
-            [changes_arguments(&self.request.changes), system.arguments(), system.profiles_arguments()];
-        Ok(CompareAnswer::of(&comparison, options.concat()))
+        let options = command::options(&self.request.changes, system, self.request.seed);
+        Ok(CompareAnswer::of(&comparison, options))
     }
 }
 
@@ -373,15 +404,13 @@ impl CompareAnswer {
         let is_order = |at: usize| {
             planned(at).is_some_and(|own| own.checked.plan.recommendation.basis == Basis::OrderOnly)
         };
-        let own = planned(best).map_or((0.0, 0.0), |own| (own.best_in, own.as_good_in));
         let runs = comparison.contenders.iter().filter(|one| one.outcome.is_ok()).count();
-        let verdict = match (comparison.card_best_in, own) {
+        let verdict = |said: &DrawsSay| match said.card_best_in {
             _ if runs < 2 => CompareVerdict::OnlyOne,
-            _ if comparison.unlike.is_some() => CompareVerdict::CannotTell,
-            (Some(card), _) if card >= TOLD => CompareVerdict::Card,
-            (Some(card), _) if card <= 1.0 - TOLD => CompareVerdict::PlainNic,
-            (None, (best_in, _)) if best_in >= TOLD => CompareVerdict::Device,
-            (None, (_, as_good_in)) if as_good_in >= TOLD => CompareVerdict::Tie,
+            Some(card) if card >= TOLD => CompareVerdict::Card,
+            Some(card) if card <= 1.0 - TOLD => CompareVerdict::PlainNic,
+            None if said.best_in >= TOLD => CompareVerdict::Device,
+            None if said.as_good_in >= TOLD => CompareVerdict::Tie,
             _ => CompareVerdict::CannotTell,
         };
         CompareAnswer {
@@ -394,13 +423,25 @@ impl CompareAnswer {
             load_req_per_s: design.objective.load(),
             unit: unit.name(),
             unit_payload_bytes: unit.payload_bytes,
-            verdict,
+            verdict: match (verdict(&comparison.said), &comparison.unlike) {
+                (told, Some(_)) if told != CompareVerdict::OnlyOne => CompareVerdict::CannotTell,
+                (told, _) => told,
+            },
+            verdict_without_past_errors: verdict(&comparison.said_without_errors),
+            by_mechanism: comparison.said_by_mechanism.as_ref().map(|[base, variant]| MechanismVerdicts {
+                open: comparison.open.clone(),
+                verdict_of_base_draws: verdict(base),
+                verdict_of_variant_draws: verdict(variant),
+                card_best_in_share_of_base_draws: base.card_best_in,
+                card_best_in_share_of_variant_draws: variant.card_best_in,
+            }),
             unlike_because: comparison.unlike.clone(),
             order_only: is_order(best) || comparison.reference.is_some_and(is_order),
             best: name(best),
             reference: comparison.reference.map(name),
             card: comparison.card.map(name),
-            card_best_in_share_of_draws: comparison.card_best_in,
+            card_best_in_share_of_draws: comparison.said.card_best_in,
+            card_best_in_share_of_draws_without_past_errors: comparison.said_without_errors.card_best_in,
             draws: offpath_plan::sample::DRAWS,
             counted_share_of_draws: comparison.counted_in,
             host_load_req_per_s: comparison.host_load,
@@ -489,7 +530,10 @@ impl DeviceFigures {
             host_cores_basis: own.host_basis.name(),
             carried_in_share_of_draws: own.carried_in,
             best_in_share_of_draws: own.best_in,
+            best_in_share_of_draws_without_past_errors: own.without_errors.0,
             as_good_in_share_of_draws: own.as_good_in,
+            as_good_in_share_of_draws_without_past_errors: own.without_errors.1,
+            confirmed: own.checked.settled.gap.is_none() && own.checked.settled.has_settled(),
             over_reference: own.over.as_ref().map(OverReference::of),
         }
     }
@@ -497,13 +541,14 @@ impl DeviceFigures {
 
 impl OverReference {
     fn of(over: &DeviceRatio) -> OverReference {
-        let DeviceRatio { ratio, better_in, freed_cores, .. } = over;
+        let DeviceRatio { ratio, better_in, better_without_errors_in, freed_cores, .. } = over;
         let Ranged { value, range_80: (low, high), .. } = freed_cores;
         OverReference {
             ratio: ratio.map(|ratio| ratio.value),
             ratio_low_80: ratio.map(|ratio| ratio.range_80.0),
             ratio_high_80: ratio.map(|ratio| ratio.range_80.1),
             better_in_share_of_draws: *better_in,
+            better_in_share_of_draws_without_past_errors: *better_without_errors_in,
             freed_host_cores: *value,
             freed_host_cores_low_80: *low,
             freed_host_cores_high_80: *high,

@@ -106,14 +106,24 @@ impl CompareAnswer {
         let other = self.figures(reference).map_or_else(String::new, |other| self.worth(other));
         // In the others no device carries what is asked for, and none is the better.
         let counted = match (self.counted_share_of_draws * self.draws as f64).round() as usize {
-            all if all == self.draws => format!("{all} joint draws"),
-            some => format!("the {some} of {} joint draws in which one of them carries the load", self.draws),
+            all if all == self.draws => format!("{all} joint draws widened by past errors"),
+            some => format!(
+                "the {some} of {} joint draws in which one of them carries the load, widened by past errors",
+                self.draws
+            ),
         };
         if let Some(why) = &self.unlike_because {
             return format!("cannot tell {}: {why}", self.by());
         }
-        let draws = |share: f64| format!("in {} of {counted}", percent(share));
-        let card = self.card_best_in_share_of_draws.unwrap_or(0.0);
+        let draws = |(widened, without): (f64, f64)| {
+            format!("in {} of {counted} ({} without them)", percent(widened), percent(without))
+        };
+        let card = (
+            self.card_best_in_share_of_draws.unwrap_or(0.0),
+            self.card_best_in_share_of_draws_without_past_errors.unwrap_or(0.0),
+        );
+        let best = (own.best_in_share_of_draws, own.best_in_share_of_draws_without_past_errors);
+        let as_good = (own.as_good_in_share_of_draws, own.as_good_in_share_of_draws_without_past_errors);
         let said = match self.verdict {
             CompareVerdict::Card => {
                 format!("yes, {} {}: better than {reference} {}", named.name, self.by(), draws(card))
@@ -130,16 +140,12 @@ impl CompareAnswer {
                 )
             }
             CompareVerdict::Device => {
-                format!("{}: the best {}", named.name, draws(own.best_in_share_of_draws))
+                format!("{}: the best {}", named.name, draws(best))
             }
             CompareVerdict::Tie => {
-                format!(
-                    "a tie: {} is not beaten by a hundredth {}",
-                    named.name,
-                    draws(own.as_good_in_share_of_draws)
-                )
+                format!("a tie: {} is not beaten by a hundredth {}", named.name, draws(as_good))
             }
-            _ => format!("cannot tell: {} is the best {}", named.name, draws(own.best_in_share_of_draws)),
+            _ => format!("cannot tell: {} is the best {}", named.name, draws(best)),
         };
         let over = own.over_reference.as_ref();
         if self.order_only {
@@ -164,8 +170,21 @@ impl CompareAnswer {
                 None => format!("; {freed} at {load}"),
             }
         });
+        // What the twin does not carry is no answer before the remark on it is read.
+        let doubted = [Some(named), self.devices.iter().find(|one| one.name == reference)]
+            .into_iter()
+            .flatten()
+            .filter(|one| one.plan.as_ref().is_some_and(|plan| !plan.confirmed))
+            .map(|one| one.name.as_str());
+        let doubted: Vec<&str> = doubted.collect();
+        let doubted = match doubted.is_empty() {
+            true => String::new(),
+            false => {
+                format!("; the twin does not confirm the plan of {}, as said below", doubted.join(" and "))
+            }
+        };
         format!(
-            "{said}; {} {} against {other} of {reference}{change}{freed}; basis: {}",
+            "{said}; {} {} against {other} of {reference}{change}{freed}{doubted}; basis: {}",
             named.name,
             self.worth(own),
             match self.figures(reference).map(|other| other.mix.basis).filter(|other| *other != own.mix.basis)
@@ -249,17 +268,81 @@ impl CompareAnswer {
         self.devices.iter().flat_map(of).collect()
     }
 
+    /// In how many draws each device is the best without past errors.
+    pub(super) fn without_errors(&self) -> Option<String> {
+        let of = |one: &ComparedDevice| {
+            let own = one.plan.as_ref()?;
+            Some(format!(
+                "{} best in {}, as good in {}",
+                one.name,
+                percent(own.best_in_share_of_draws_without_past_errors),
+                percent(own.as_good_in_share_of_draws_without_past_errors)
+            ))
+        };
+        let all: Vec<String> = self.devices.iter().filter_map(of).collect();
+        (all.len() > 1).then(|| format!("without past errors: {}", all.join("; ")))
+    }
+
     /// What decides which device is the best.
     pub(super) fn decides(&self) -> Vec<String> {
         if self.verdict == CompareVerdict::OnlyOne {
             return Vec::new();
         }
-        if self.turning_points.is_empty() {
-            return vec![format!(
+        let mut lines = match self.turning_points.is_empty() {
+            true => vec![format!(
                 "no single number: at either end of the interval of each no device beats {} by a hundredth",
                 self.best
-            )];
+            )],
+            false => self.turns(),
+        };
+        lines.extend(self.errors_decide());
+        lines.extend(self.mechanisms_decide());
+        lines
+    }
+
+    /// What the answer would be by other draws, in a few words.
+    fn would_be(&self, verdict: CompareVerdict, card_best_in: Option<f64>) -> String {
+        let said = match verdict {
+            CompareVerdict::Card => "yes",
+            CompareVerdict::PlainNic => "no",
+            CompareVerdict::Device => "a best device",
+            CompareVerdict::Tie => "a tie",
+            CompareVerdict::CannotTell | CompareVerdict::OnlyOne => "cannot tell",
+        };
+        match (card_best_in, &self.card) {
+            (Some(share), Some(card)) => format!("`{said}`, {card} better in {}", percent(share)),
+            _ => format!("`{said}`"),
         }
+    }
+
+    /// That past errors make the answer, where without them it is another one.
+    fn errors_decide(&self) -> Option<String> {
+        (self.unlike_because.is_none() && self.verdict_without_past_errors != self.verdict).then(|| {
+            let share = self.card_best_in_share_of_draws_without_past_errors;
+            format!(
+                "what past predictions of such ratios were wrong by: without these errors the draws say {}; no number here \
+                 narrows them, a measurement of both devices does",
+                self.would_be(self.verdict_without_past_errors, share)
+            )
+        })
+    }
+
+    /// That a mechanism that the evidence leaves open makes the answer, where by each alone it is another one.
+    fn mechanisms_decide(&self) -> Option<String> {
+        let by = self.by_mechanism.as_ref()?;
+        let (base, variant) = (by.verdict_of_base_draws, by.verdict_of_variant_draws);
+        (self.unlike_because.is_none() && base != variant).then(|| {
+            format!(
+                "which mechanism holds: without past errors the draws of the base alone say {}, those under {} {}",
+                self.would_be(base, by.card_best_in_share_of_base_draws),
+                by.open.join(" and "),
+                self.would_be(variant, by.card_best_in_share_of_variant_draws)
+            )
+        })
+    }
+
+    /// The numbers that turn the answer, a line each.
+    fn turns(&self) -> Vec<String> {
         let line = |one: &TurnAnswer| {
             let then = match &one.best {
                 Some(best) => format!("{best} is the best"),
@@ -293,13 +376,15 @@ impl CompareAnswer {
         text += &screen.table(&header, self.devices.iter().filter_map(|one| self.row(one)).collect());
         text += &format!(
             "host cores: at {}, in the mix that spares the host most; best in: of {} draws in which numbers that devices share \
-             are drawn once, those in which it beats every other by 1%; as good in: in which no other beats it by that\n",
+             are drawn once, widened by past errors, those in which it beats every other by 1%; as good in: in which no other \
+             beats it by that\n",
             self.host_load(),
             match (self.counted_share_of_draws * self.draws as f64).round() as usize {
                 all if all == self.draws => format!("{all} joint"),
                 some => format!("the {some} of {} joint", self.draws),
             }
         );
+        text.extend(self.without_errors().map(|said| said + "\n"));
         if self.counted_share_of_draws < 1.0 {
             let carried = |one: &ComparedDevice| {
                 let own = one.plan.as_ref()?;

@@ -12,7 +12,7 @@ use offpath_learn::diagnose::{
     CauseGroup, DiagnosedPoint, Diagnosis, Finding, Leeway, LoggedFigures, Question, RowShape, diagnose as of,
 };
 use offpath_learn::{LeftAside, RunKind, ToolBench, ToolRun};
-use offpath_logs::{LogFigure, LogItem, LogMeasurement, MetricSubject, RemarkKind};
+use offpath_logs::{LogFigure, LogItem, LogMeasurement, LogRemark, MetricSubject, RemarkKind};
 use offpath_profile::System;
 use offpath_quantity::Bytes;
 use offpath_route::Router;
@@ -183,7 +183,8 @@ pub struct DiagnosedPointAnswer {
     pub expected_as_stated: f64,
     /// The measured performance as a share of the expected one.
     pub share: f64,
-    /// The same by the mean of latencies, where that lies over 1.5 times above their median; null elsewhere.
+    /// The same by the mean, of rows whose median is compared: of latencies where it is over 1.5 times their median, of windows
+    /// of `offpath measure` where it is below theirs; null elsewhere.
     pub mean_share: Option<f64>,
     /// The same of the run as the log states it.
     pub share_as_stated: f64,
@@ -292,25 +293,20 @@ pub fn diagnose(request: &DiagnoseRequest) -> Result<DiagnoseAnswer, Failure> {
         if let LogItem::Remark(remark) = &item {
             match remark.kind {
                 RemarkKind::Failure | RemarkKind::Unended | RemarkKind::Withheld => {
-                    let is_known = |one: &&mut (RemarkKind, UnreadLinesAnswer)| {
-                        one.0 == remark.kind && one.1.file == file
-                    };
-                    match failed.iter_mut().find(is_known) {
-                        Some((_, known)) => known.count += remark.lines,
-                        None => failed.push((
-                            remark.kind,
-                            UnreadLinesAnswer {
-                                file: file.to_string(),
-                                line: remark.line,
-                                count: remark.lines,
-                                why: format!("{}: `{}`", remark.why, remark.text),
-                            },
-                        )),
-                    }
+                    add_failed(&mut failed, file, remark, remark.kind, &remark.why);
                 }
                 RemarkKind::Unknown => {
                     unread_lines += remark.lines;
-                    if with_rows.as_deref() == Some(file) && !remark.is_note() {
+                    // Above the first row stands a banner too: what it says of no run is left to it.
+                    if with_rows.as_deref() != Some(file) {
+                        if remark.says_failure() {
+                            let why = "a run failed, with no line that gives a figure above it";
+                            add_failed(&mut failed, file, remark, RemarkKind::Failure, why);
+                        } else if remark.is_row() {
+                            let why = "a row or head of perftest behind something else, which is not read";
+                            add_failed(&mut failed, file, remark, RemarkKind::Withheld, why);
+                        }
+                    } else if !remark.is_note() {
                         match unread_below.iter_mut().find(|known| known.file == file) {
                             Some(known) => known.count += remark.lines,
                             None => unread_below.push(UnreadLinesAnswer {
@@ -394,7 +390,7 @@ pub fn diagnose(request: &DiagnoseRequest) -> Result<DiagnoseAnswer, Failure> {
         .filter(|point| point.is_above())
         .map(|point| format!("{}:{} at {:.0}%", point.file, point.line, point.share_as_stated * 100.0))
         .collect();
-    let faults = found.faults.clone();
+    let (faults, are_files_refuted) = (found.faults.clone(), found.are_files_refuted);
     let mut answer = DiagnoseAnswer::of(&system, path, found, request.least_share);
     answer.assumed.extend(unread.into_iter().chain(open));
     for (file, count) in read {
@@ -412,7 +408,7 @@ pub fn diagnose(request: &DiagnoseRequest) -> Result<DiagnoseAnswer, Failure> {
             system.testbed
         ));
     }
-    let oddities = machine.iter().flat_map(|machine| &machine.oddities);
+    let oddities = machine.iter().filter(|_| !are_files_refuted).flat_map(|machine| &machine.oddities);
     answer.oddities = oddities.map(|one| format!("{} ({})", one.what, one.at)).collect();
     if !failed.is_empty() && ["normal", "held-back-as-stated"].contains(&answer.verdict) {
         answer.verdict = "incomplete";
@@ -424,6 +420,24 @@ pub fn diagnose(request: &DiagnoseRequest) -> Result<DiagnoseAnswer, Failure> {
         answer.nothing_comparable = Some(NothingComparableAnswer::of(figures_found, lines));
     }
     Ok(answer)
+}
+
+/// Adds what a remark says to what was not measured, of each file and kind once.
+fn add_failed(
+    failed: &mut Vec<(RemarkKind, UnreadLinesAnswer)>,
+    file: &str,
+    remark: &LogRemark,
+    kind: RemarkKind,
+    why: &str,
+) {
+    match failed.iter_mut().find(|(known, one)| *known == kind && one.file == file) {
+        Some((_, known)) => known.count += remark.lines,
+        None => {
+            let why = format!("{why}: `{}`", remark.text);
+            let (file, line, count) = (file.to_string(), remark.line, remark.lines);
+            failed.push((kind, UnreadLinesAnswer { file, line, count, why }));
+        }
+    }
 }
 
 /// How far each of some runs may be from what is expected of it on a system, as [`crate::tool`] says it of the programs.
@@ -570,7 +584,7 @@ impl DiagnoseAnswer {
             let by_mean = self.points.iter().filter(|point| point.share >= least).count() as u64 - reaching;
             let by_mean = match by_mean {
                 0 => String::new(),
-                count => format!(", {count} by the mean of the latencies and not by the median"),
+                count => format!(", {count} by the mean and not by the median"),
             };
             found.push(format!("{rows} of {all} below {:.0}% of what is expected{by_mean}", least * 100.0));
         }

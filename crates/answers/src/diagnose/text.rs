@@ -119,7 +119,7 @@ impl DiagnoseAnswer {
         }
         text += &format!(
             "The interval is of the share as stated, by what is not known of the card. How well what is expected is known: {}. {} of the \
-             system's {} numbers are guesses, which `offpath calibrate` fits.\n",
+             system's {} numbers are guesses, of which `offpath calibrate` fits what logs of such runs feel.\n",
             self.bases(),
             self.guessed_numbers,
             self.numbers

@@ -11,6 +11,7 @@ mod twin;
 pub use file::MeasureFile;
 pub use record::{MeasureRecord, MeasureStamp, MeasuredPointAnswer, SkippedPointAnswer, WindowAnswer};
 pub use suggest::{MeasureSuggestAnswer, SuggestRequest, SuggestedRunAnswer, UntoldNumberAnswer, suggest};
+pub(crate) use suggest::{plain_points, runs_that_tell};
 pub use twin::measure_on_twin;
 
 use crate::SCHEMA_VERSION;
@@ -231,7 +232,7 @@ impl MeasureRequest {
 }
 
 /// The paths of a system that queue pairs carry and that the device is part of.
-fn suite_paths(router: &Router, system: &System) -> Vec<Path> {
+pub(crate) fn suite_paths(router: &Router, system: &System) -> Vec<Path> {
     // Machines of other roles that speak to the card do as the first does.
     let peer = system.machines.iter().find(|machine| !machine.prefix.is_empty()).map(|machine| &machine.role);
     let is_near = |name: &str| {

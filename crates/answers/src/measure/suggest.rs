@@ -116,10 +116,7 @@ pub fn suggest(
         true => suite_paths(&router, &system),
         false => request.paths.iter().map(|name| queue_pair_path(&router, name)).collect::<Result<_, _>>()?,
     };
-    let points: Vec<MeasurePoint> = suite(&paths, &request.choice)
-        .into_iter()
-        .filter(|point| point.refused().is_none() && point.is_plain() && point.run.queue_pairs <= FEW)
-        .collect();
+    let points = plain_points(&paths, &request.choice);
     progress.phase("plans of the design", 1);
     let answers = plan(&plan_request)?;
     progress.step();
@@ -146,14 +143,16 @@ pub fn suggest(
             Ok(moved.system(&design, &design.device)?)
         };
         let ends = end(&one.low).and_then(|low| Ok((low, end(&one.high)?)));
-        let told = ends.ok().and_then(|(low, high)| best(&points, &low, &high));
+        let told = ends
+            .ok()
+            .and_then(|(low, high)| best(&points, &low, &high).map(|(point, moves)| (point.clone(), moves)));
         match told {
             Some((point, moves_run)) => runs.push(SuggestedRunAnswer {
                 number: one.number.clone(),
                 low: one.low.clone(),
                 high: one.high.clone(),
                 moves_plan,
-                options: options(point),
+                options: options(&point),
                 point: point.to_string(),
                 moves_run,
             }),
@@ -187,26 +186,46 @@ fn share(one: f64, other: f64) -> f64 {
     if moved.is_finite() { moved } else { 0.0 }
 }
 
-/// The point whose figure moves most between two systems; of those that move as much the smallest.
-fn best<'p>(points: &'p [MeasurePoint], low: &System, high: &System) -> Option<(&'p MeasurePoint, f64)> {
+/// The runs that are tried for a number.
+pub(crate) fn plain_points(paths: &[Path], choice: &SuiteChoice) -> Vec<MeasurePoint> {
+    let is_tried =
+        |point: &MeasurePoint| point.refused().is_none() && point.is_plain() && point.run.queue_pairs <= FEW;
+    suite(paths, choice).into_iter().filter(is_tried).collect()
+}
+
+/// The points whose figures tell two systems apart, each with the share by which it moves.
+pub(crate) fn runs_that_tell<'p>(
+    points: &'p [MeasurePoint],
+    low: &'p System,
+    high: &'p System,
+) -> impl Iterator<Item = (&'p MeasurePoint, f64)> {
     let mut benches: BTreeMap<&Path, Option<(ToolBench, ToolBench)>> = BTreeMap::new();
-    let mut found: Option<(&MeasurePoint, f64)> = None;
-    for point in points {
+    points.iter().filter_map(move |point| {
         let both = benches.entry(&point.path).or_insert_with(|| {
             let name = point.path.to_string();
             Some((ToolBench::new(low, &name).ok()?, ToolBench::new(high, &name).ok()?))
         });
-        let Some((low, high)) = both else { continue };
-        let (Ok(low), Ok(high)) = (low.expect(&point.run), high.expect(&point.run)) else { continue };
+        let (low, high) = both.as_ref()?;
+        let (low, high) = (low.expect(&point.run).ok()?, high.expect(&point.run).ok()?);
         let moves = match point.run.kind {
             RunKind::Latency => share(low.latency.as_seconds(), high.latency.as_seconds()),
             RunKind::Bandwidth => share(low.rate_per_s, high.rate_per_s),
         };
-        if moves >= TELLS && found.is_none_or(|(_, most)| moves > most * (1.0 + TELLS)) {
-            found = Some((point, moves));
-        }
-    }
-    found
+        (moves >= TELLS).then_some((point, moves))
+    })
+}
+
+/// The point whose figure moves most between two systems; of those that move as much the smallest.
+fn best<'p>(
+    points: &'p [MeasurePoint],
+    low: &'p System,
+    high: &'p System,
+) -> Option<(&'p MeasurePoint, f64)> {
+    runs_that_tell(points, low, high).reduce(
+        |found, one| {
+            if one.1 > found.1 * (1.0 + TELLS) { one } else { found }
+        },
+    )
 }
 
 /// The options that run a point.

@@ -36,6 +36,9 @@ const NOT_MODELLED: [&str; 5] = [
     "tails without evidence",
 ];
 
+/// What it does not of designs with messages over RC, whose acknowledgements take of a port what those of WRITEs do.
+const ACKNOWLEDGEMENTS: &str = "acknowledgements of SENDs over RC, a header each on both ports";
+
 /// Everything that a plan says of a design.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -49,6 +52,9 @@ pub struct PlanAnswer {
     pub design_file: String,
     /// What was asked for beside the file, as options of a command line.
     pub options: Vec<String>,
+    /// Those of them with which it is not the design of the file on its own system.
+    #[serde(skip)]
+    pub not_of_the_file: Vec<String>,
     /// The system of the design's own device.
     #[serde(flatten)]
     pub system: SystemAnswer,
@@ -67,6 +73,11 @@ pub struct PlanAnswer {
     pub list_fill_us_at_least: Option<f64>,
     /// The most of the host's cores that requests may keep busy, as a share of all; null without such a limit.
     pub host_cpu_limit_share: Option<f64>,
+    /// On how many of the host's cores requests run with that limit, hardware threads where a core has several: whole ones,
+    /// rounded down; null without such a limit, and where it leaves none or all.
+    pub host_cpu_limit_cores: Option<u64>,
+    /// How many it has; null where that is.
+    pub host_cores: Option<u64>,
     /// The greatest unloaded latency that an alternative may have in a mix; null without such a limit.
     pub latency_limit_us: Option<f64>,
     /// What the design's author may not have meant, and what no figure says by itself, as that rates of atomics are upper
@@ -140,7 +151,7 @@ pub struct PlanAnswer {
     /// Pairs of alternatives of a shipped design that were measured in the other order than they are planned in.
     pub reversed_orders: Vec<ReversedOrderAnswer>,
     /// What the plan says nothing about.
-    pub not_modelled: [&'static str; 5],
+    pub not_modelled: Vec<&'static str>,
     /// The measurement that would narrow the answer most.
     pub next_measurement: String,
     /// Changes of the design that gain on the twin, of those that added-up demands let expect something of, as `offpath
@@ -376,7 +387,8 @@ pub struct RecommendationAnswer {
     pub best_in_share_of_base_draws: Option<f64>,
     /// The same of the draws with the mechanisms that it leaves open.
     pub best_in_share_of_variant_draws: Option<f64>,
-    /// In which share of the draws the design can be run and the stations carry the load that was asked for.
+    /// In which share of the draws the design can be run and the stations carry the load that was asked for. The best sets and
+    /// the shares that are chosen again are told of these; intervals of rates, host time and latency are of all.
     pub load_carried_in_share_of_draws: f64,
     /// Whether past errors widen the draws in which the very shares that are recommended are looked at: not where one
     /// alternative is all of the mix and is fitted.
@@ -390,7 +402,7 @@ pub struct RecommendationAnswer {
     pub set: Vec<String>,
     /// The sets of alternatives that were the best mix's, the most frequent first.
     pub best_sets: Vec<SetAnswer>,
-    /// Lower end of the 80% interval of each alternative's share of the best mix.
+    /// Lower end of the 80% interval of each alternative's share of the best mix, in the draws that carry the load.
     pub share_low_80: BTreeMap<String, f64>,
     /// Upper end of it.
     pub share_high_80: BTreeMap<String, f64>,
@@ -458,7 +470,7 @@ pub struct TwinAnswer {
     pub latency_us_p50: Option<f64>,
     /// 99th percentile; no evidence backs tails.
     pub latency_us_p99: Option<f64>,
-    /// Whether requests came at random, at the load or at what a limit leaves; else as many as can be were in flight.
+    /// Whether requests came at random, at the load; else as many as can be were in flight.
     pub poisson_arrivals: bool,
     /// Requests always in flight, or tasks that serve arrivals.
     pub requests_in_flight: u32,
@@ -889,6 +901,7 @@ impl PlanAnswer {
             design: design.name.clone(),
             design_file: design.source.0.clone(),
             options,
+            not_of_the_file: Vec::new(),
             system: SystemAnswer::of(&study.system),
             workload: design.workload.clone(),
             workload_properties: design.workload_properties.clone(),
@@ -897,6 +910,8 @@ impl PlanAnswer {
             load_req_per_s: design.objective.load(),
             list_fill_us_at_least: list_fill_s(&study.design, &study.checked.plan).map(us),
             host_cpu_limit_share: design.host_cpu_share,
+            host_cpu_limit_cores: study.system.open_host_threads().map(|(open, _)| open),
+            host_cores: study.system.open_host_threads().map(|(_, all)| all),
             latency_limit_us: design.latency_bound.map(Time::as_us),
             notes: without_evidence.iter().cloned().chain(said).collect(),
             without_evidence,
@@ -980,8 +995,11 @@ impl PlanAnswer {
                 .map(|one| MissedAnswer::of(one, study, unit))
                 .collect(),
             reversed_orders: ReversedOrderAnswer::all(&measured_rates(design, &study.system.device), plan),
-            not_modelled: NOT_MODELLED,
-            next_measurement: super::next::measurement(&study.next),
+            not_modelled: NOT_MODELLED
+                .into_iter()
+                .chain(study.has_reliable_messages.then_some(ACKNOWLEDGEMENTS))
+                .collect(),
+            next_measurement: super::next::measurement(study),
             advice: advised.advice.iter().map(|one| AdviceAnswer::of(one, advised.objective)).collect(),
             advice_measured: advised.unconfirmed.is_none() && advised.postponed.is_none(),
             advice_not_measured_because: advised.postponed.clone().or_else(|| {

@@ -1,10 +1,12 @@
 //! What a plan rests on, in words.
 
 use super::answer::{
-    MissedAnswer, PlanAnswer, RecommendationAnswer, RestAnswer, ReversedOrderAnswer, SetAnswer,
+    InfluenceAnswer, MissedAnswer, PlanAnswer, RecommendationAnswer, RestAnswer, ReversedOrderAnswer,
+    SetAnswer,
 };
 use crate::figures::Goal;
 use offpath_plan::Basis;
+use offpath_plan::factor::WAITS;
 use offpath_terminal::output::{percent as share_text, short};
 use std::collections::BTreeSet;
 
@@ -90,6 +92,15 @@ fn guesses_text(share: f64, moved: f64, yours: f64) -> String {
     format!("{decided} of it")
 }
 
+/// That a number is moved by itself where draws move it with others: a reader sees its ends in no draw.
+fn by_itself(one: &InfluenceAnswer) -> String {
+    let together = one.drawn_with_guesses_of.as_ref().map(|of| match of.as_str() {
+        WAITS => "unnamed waits".to_string(),
+        of => format!("unnamed numbers of {of}"),
+    });
+    together.map_or_else(String::new, |all| format!(" (moved by itself; draws move your {all} together)"))
+}
+
 impl PlanAnswer {
     /// Which part of the mix rests on numbers of the user's whose interval is not the user's, in words; nothing where that is
     /// little.
@@ -169,7 +180,7 @@ impl PlanAnswer {
         let carried = sure.load_carried_in_share_of_draws;
         if carried < 1.0 && self.goal != Goal::MostThroughput {
             text += &format!(
-                "load: carried in {:.0}% of the draws, and intervals are of these\n",
+                "load: carried in {:.0}% of the draws, which the best set is told of; intervals are of all\n",
                 carried * 100.0
             );
         }
@@ -190,9 +201,11 @@ impl PlanAnswer {
             .influences
             .iter()
             .filter(|one| one.planned_again || is_scaled)
+            .map(|one| (one, at(one.optimal.at_low()), at(one.optimal.at_high())))
+            // What is alike in print moves nothing that a reader could see.
+            .filter(|(_, low, high)| low != high)
             .take(2)
-            .map(|one| {
-                let (low, high) = (at(one.optimal.at_low()), at(one.optimal.at_high()));
+            .map(|(one, low, high)| {
                 let none = match (one.interval_stated, one.no_room) {
                     (true, _) => "",
                     (_, true) => " (your interval leaves no room, which counts as none)",
@@ -204,13 +217,13 @@ impl PlanAnswer {
                     _ => end.to_string(),
                 };
                 let (from, to) = (end(&one.low), end(&one.high));
-                format!("{} at {from} / {to}{none} gives {low} / {high}", one.number)
+                format!("{} at {from} / {to}{none} gives {low} / {high}{}", one.number, by_itself(one))
             })
             .collect();
         text += &format!(
             "sensitivity: {}\n",
             match moves.is_empty() {
-                true => "no number with an interval moves it".to_string(),
+                true => "no number with an interval moves it by what is printed".to_string(),
                 false => moves.join("; "),
             }
         );
@@ -219,13 +232,10 @@ impl PlanAnswer {
                      one takes many times the usual requests\n";
         }
         for (one, change) in planned().filter_map(|one| Some((one, one.changes_recommendation.as_ref()?))) {
-            // A reader sees them in no draw.
-            let alone = one.drawn_with_guesses_of.as_ref().map_or_else(String::new, |of| {
-                format!(", moved by itself; draws move your unnamed numbers of {of} together")
-            });
             text += &format!(
-                "turning point: somewhere within its interval {} makes it {change}{alone}\n",
-                one.number
+                "turning point: somewhere within its interval {} makes it {change}{}\n",
+                one.number,
+                by_itself(one)
             );
         }
         for variant in &self.variants {

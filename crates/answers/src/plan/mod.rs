@@ -13,7 +13,7 @@ pub(crate) use answer::{list_fill_s, shares_text, without_evidence};
 pub use traffic::{EndpointTrafficAnswer, LinkTrafficAnswer, TrafficAnswer};
 
 use crate::report::Page;
-use crate::{SCHEMA_VERSION, setting};
+use crate::{SCHEMA_VERSION, command, setting};
 use offpath_capacity::CapacityError;
 use offpath_plan::study::{Ask, Study};
 use offpath_plan::{Changes, Design, PlanError, Setting};
@@ -128,6 +128,8 @@ impl<'a> PlanDraft<'a> {
 
     fn one(&self, changes: &Changes) -> Result<PlanAnswer, miette::Report> {
         let PlanRequest { system, seed, curve, .. } = self.request;
+        let (options, not_of_the_file) =
+            (command::options(changes, system, *seed), command::not_of_the_file(changes, system));
         let study = Study::of(&Ask {
             design: &self.design,
             changes,
@@ -135,9 +137,7 @@ impl<'a> PlanDraft<'a> {
             seed: Seed::new(*seed),
             curve: *curve,
         })?;
-        let options =
-            [changes_arguments(&self.request.changes), system.arguments(), system.profiles_arguments()];
-        Ok(PlanAnswer::of(&study, options.concat()))
+        Ok(PlanAnswer { not_of_the_file, ..PlanAnswer::of(&study, options) })
     }
 }
 
@@ -149,23 +149,6 @@ pub(crate) fn unplanned(error: miette::Report) -> Failure {
         }
         _ => Failure::from(error),
     }
-}
-
-/// What is changed in a design, as options of a command line.
-pub fn changes_arguments(changes: &Changes) -> Vec<String> {
-    let named = |name: &str, value: Option<String>| value.map(|value| [name.to_string(), value]);
-    let parameters = changes.parameters.iter();
-    let parameters = parameters.map(|(name, value)| ["--parameter".to_string(), format!("{name}={value}")]);
-    let workload = changes.workload.as_ref().map(|file| file.display().to_string());
-    let others = [
-        named("--workload", workload),
-        named("--device", changes.device.clone()),
-        named("--goal", changes.objective.clone()),
-        named("--load", changes.offered_load.clone()),
-        named("--scenario", changes.scenario.clone()),
-    ];
-    let steps = changes.steps.then(|| "--steps".to_string());
-    parameters.chain(others.into_iter().flatten()).flatten().chain(steps).collect()
 }
 
 impl PlanAnswer {

@@ -6,9 +6,9 @@ use super::answer::{
 };
 use crate::advice::Doubt;
 use crate::choices::ChoicesAnswer;
+use crate::command;
 use crate::figures::{Goal, Throughput};
 use offpath_quantity::{Bytes, Time};
-use offpath_terminal::options::as_shell_words;
 use offpath_terminal::output::{Screen, TableCell, fixed, short, signed};
 
 /// From which share of its time on a station's queue takes longer to settle than a window lasts.
@@ -145,8 +145,11 @@ impl PlanAnswer {
     }
 
     pub(super) fn constraints(&self) -> String {
-        let host =
-            self.host_cpu_limit_share.map(|share| format!("host processor at most {:.0}%", share * 100.0));
+        let cores = self.host_cpu_limit_cores.zip(self.host_cores);
+        let cores = cores.map_or_else(String::new, |(open, all)| format!(" ({open} of its {all} cores)"));
+        let host = self
+            .host_cpu_limit_share
+            .map(|share| format!("host processor at most {}%{cores}", (share * 1000.0).round() / 10.0));
         let bound = |us: f64| Time::from_ps((us * 1e6).round() as u64);
         let latency = self.latency_limit_us.map(|us| format!("latency at most {}", bound(us)));
         let all: Vec<String> = host.into_iter().chain(latency).collect();
@@ -250,8 +253,8 @@ impl PlanAnswer {
         let refused = 1.0 - self.recommendation.load_carried_in_share_of_draws;
         (self.goal == Goal::MostThroughput && refused > 0.0).then(|| {
             format!(
-                "REFUSED in {} of the draws: the design cannot run with what its numbers may be there, and all \
-                 intervals are of the others",
+                "REFUSED in {} of the draws: the design cannot run with what its numbers may be there, or its limits allow nothing; \
+                 intervals are of the draws in which these shares run",
                 match refused < 0.01 {
                     true => "less than 1%".to_string(),
                     false => format!("{:.0}%", refused * 100.0),
@@ -282,7 +285,8 @@ impl PlanAnswer {
         let at_load = self.goal != Goal::MostThroughput;
         if at_load {
             said.push(
-                "rates: optimal at the load that is asked for, the other mixes the most that they carry"
+                "rates: optimal at the load that is asked for, the other mixes the most that they carry; intervals are of all \
+                 draws, whether or not they carry the load"
                     .into(),
             );
         }
@@ -590,10 +594,9 @@ impl PlanAnswer {
     fn twin_text(&self) -> String {
         let (twin, unit) = (&self.twin, self.unit);
         let quantile = |latency: Option<f64>| short(latency.unwrap_or(0.0));
-        let how = match (twin.poisson_arrivals, self.goal) {
-            (false, _) => format!("{} requests in flight", twin.requests_in_flight),
-            (true, Goal::MostThroughput) => "Poisson arrivals at what the limit leaves".to_string(),
-            _ => "Poisson arrivals at the load".to_string(),
+        let how = match twin.poisson_arrivals {
+            false => format!("{} requests in flight", twin.requests_in_flight),
+            true => "Poisson arrivals at the load".to_string(),
         };
         let rounds = match twin.rounds > 1 {
             true => format!(
@@ -685,11 +688,11 @@ impl PlanAnswer {
         for one in &self.advice {
             text += &format!("{}: {}: {}\n", one.rule, one.headline(self.rate_unit()), one.remedy);
         }
-        let (file, arguments) = (&self.design_file, as_shell_words(&self.options));
+        let check = command::spelled("check", &self.design_file, &self.options);
         // What was found for another design than the file's is not a change of the file.
-        text += &match arguments.is_empty() && !self.advice.iter().all(|one| one.may_lose()) {
-            true => format!("next: offpath check {file} says more, offpath check {file} --fix writes it\n"),
-            false => format!("next: offpath check {file}{arguments} says more\n"),
+        text += &match self.not_of_the_file.is_empty() && !self.advice.iter().all(|one| one.may_lose()) {
+            true => format!("next: {check} says more, {check} --fix writes it\n"),
+            false => format!("next: {check} says more\n"),
         };
         text
     }

@@ -4,7 +4,7 @@ mod text;
 
 use crate::SCHEMA_VERSION;
 use crate::import::{ImportRequest, import_each};
-use crate::plan::TrafficAnswer;
+use crate::plan::{EndpointTrafficAnswer, TrafficAnswer};
 use crate::system::SystemAnswer;
 use offpath_learn::watch::{
     Counted, CounterKey, CounterReadings, NoReading, PlannedEndpoint, PlannedLink, PlannedTraffic, RateBasis,
@@ -330,6 +330,18 @@ impl SavedPlan {
         if traffic.endpoints.is_empty() {
             return Err("it names no endpoint".to_string());
         }
+        // What reaches an endpoint passes a link, at least of PCIe.
+        let asked = |one: &EndpointTrafficAnswer| {
+            one.reads_per_request + one.writes_per_request + one.atomics_per_request > 0.0
+        };
+        if let Some(one) = traffic.endpoints.iter().find(|one| asked(one))
+            && traffic.links.is_empty()
+        {
+            return Err(format!(
+                "its requests reach `{}`, and it names no link that they pass",
+                one.endpoint
+            ));
+        }
         Ok(self)
     }
 }
@@ -489,6 +501,7 @@ impl Watcher {
             // What is no line of counters is counted with what is no counter.
             LogItem::Remark(remark) => {
                 *self.skipped.entry(NoReading::NoCounter).or_default() += remark.lines;
+                self.readings.add_remark(&remark);
             }
         }
     }
@@ -657,6 +670,11 @@ impl WatchIntervalAnswer {
                     "stands at {}, the most that its {bits} bits hold, where it stops: clear it by `perfquery -R`",
                     (1u64 << bits) - 1
                 ),
+                Counted::Unread => {
+                    "its file holds no number, as where the kernel prints `N/A (no PMA)`: read it by `perfquery`, or on the machine \
+                     that has the port"
+                        .to_string()
+                }
                 Counted::Grew { .. } => unreachable!("what grew has a rate"),
             },
         });

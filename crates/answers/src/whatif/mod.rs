@@ -3,9 +3,10 @@
 mod text;
 
 use crate::choices::LeftOutAnswer;
+use crate::command;
 use crate::compare::{BestMix, cautions};
 use crate::figures::{Goal, Unit};
-use crate::plan::{changes_arguments, unplanned};
+use crate::plan::unplanned;
 use crate::system::SystemAnswer;
 use crate::{SCHEMA_VERSION, setting};
 use offpath_plan::comparison::{Contest, DeviceRatio};
@@ -278,9 +279,8 @@ impl<'a> WhatIfDraft<'a> {
             settings: &system.set,
             seed: Seed::new(*seed),
         })?;
-        let options =
-            [changes_arguments(&self.request.changes), system.arguments(), system.profiles_arguments()];
-        Ok(WhatIfAnswer::of(&study, options.concat()))
+        let options = command::options(&self.request.changes, system, self.request.seed);
+        Ok(WhatIfAnswer::of(&study, options))
     }
 }
 

@@ -110,7 +110,10 @@ impl TriedAnswer {
             0 => String::new(),
             more => format!(", and {more} more"),
         };
-        if named.is_empty() { String::new() } else { format!("; alone: {}{more}", named.join(", ")) }
+        // A change that is taken at the end of what it may be is worth no more than that, and may be worth less.
+        let is_at_end = self.numbers.iter().any(|one| one.end().is_some());
+        let by = if is_at_end { "alone, at these ends of the intervals" } else { "alone" };
+        if named.is_empty() { String::new() } else { format!("; {by}: {}{more}", named.join(", ")) }
     }
 
     /// Who says it, what it says, and the numbers that it changes.
@@ -119,11 +122,12 @@ impl TriedAnswer {
         let description = self.description.as_ref().map_or_else(String::new, |said| format!(": {said}"));
         let number = |one: &super::TriedNumberAnswer| {
             let now = one.now.as_deref().unwrap_or("none");
-            let known = match (&one.then_low, &one.then_high) {
-                (Some(low), Some(high)) => format!(" ({low} to {high})"),
+            let known = match (&one.then_low, &one.then_high, one.end()) {
+                (Some(low), Some(high), None) => format!(" ({low} to {high})"),
+                (Some(low), Some(high), Some(end)) => format!(" (the {end} of {low} to {high})"),
                 _ => String::new(),
             };
-            format!("{} {} instead of {now}{known}", one.number, one.then)
+            format!("{} {}{known} instead of {now}", one.number, one.then)
         };
         let numbers: Vec<String> = self.numbers.iter().map(number).collect();
         let numbers = if numbers.is_empty() { String::new() } else { format!("; {}", numbers.join(", ")) };
@@ -147,6 +151,18 @@ impl TriedAnswer {
             })),
             TableCell::Text(then.mix.basis.to_string()),
         ])
+    }
+}
+
+impl super::TriedNumberAnswer {
+    /// At which end of its interval the value lies, where it does.
+    fn end(&self) -> Option<&'static str> {
+        let (low, high) = (self.then_low.as_ref()?, self.then_high.as_ref()?);
+        match (self.then == *low, self.then == *high) {
+            (false, true) => Some("most"),
+            (true, false) => Some("least"),
+            _ => None,
+        }
     }
 }
 

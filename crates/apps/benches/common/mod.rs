@@ -26,7 +26,7 @@ pub fn options(placement: Placement) -> StoreConfig {
     let mut options = StoreConfig::of_workload(&gets()).expect("a store can hold it").placed(placement);
     options.layout.root_buckets = 16 * RECORDS;
     options.layout.cache_slots = 1 << 24;
-    options.warm = RECORDS;
+    options.warm = (0..RECORDS).collect();
     options.hot_share = 0;
     options.fetch = Fetch::Engine("dma".into());
     options

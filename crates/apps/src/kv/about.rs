@@ -3,12 +3,13 @@
 use super::VALUE_BYTES_MAX;
 use super::drive::SESSIONS_MAX;
 use crate::system::{
-    About, Bounds, Choice, CommandUsage, DeclaredAlternative, Key, KeyKind, Of, OptionKind, Template,
+    About, Bounds, Choice, CommandUsage, DeclaredAlternative, DeclaredCacheUse, Key, KeyKind, Of, OptionKind,
+    Template,
 };
 use offpath_quantity::Bytes;
 
-const fn alternative(label: &'static str) -> DeclaredAlternative {
-    DeclaredAlternative { label, in_designs: true }
+const fn alternative(label: &'static str, cache: DeclaredCacheUse) -> DeclaredAlternative {
+    DeclaredAlternative { label, in_designs: true, cache }
 }
 
 /// What is said of the store. Its alternatives are in the order of [`super::Placement::ALL`].
@@ -18,12 +19,12 @@ pub const ABOUT: About = About {
     what: "key-value store",
     group: "Store",
     alternatives: &[
-        alternative("A1"),
-        alternative("A2"),
-        alternative("A3"),
-        alternative("A4"),
-        alternative("A5-read"),
-        alternative("A5-send"),
+        alternative("A1", DeclaredCacheUse::Unused),
+        alternative("A2", DeclaredCacheUse::Unused),
+        alternative("A3", DeclaredCacheUse::Unused),
+        alternative("A4", DeclaredCacheUse::Unused),
+        alternative("A5-read", DeclaredCacheUse::Looked),
+        alternative("A5-send", DeclaredCacheUse::Filled),
     ],
     keys: &[
         Key::new("engine", KeyKind::Engine, "the DMA engine by which the card fetches; RDMA without"),
@@ -92,7 +93,7 @@ pub const ABOUT: About = About {
             "warm",
             Of::Both,
             OptionKind::Whole(0, u64::MAX),
-            "Records that the card has in its cache from the start",
+            "Of the workload's hottest records as many, which the card has in its cache from the start as far as they fit",
         )
         .called("RECORDS")
         .or("0"),

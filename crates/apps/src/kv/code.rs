@@ -22,8 +22,8 @@ impl FollowedCode for Request {
         let placement =
             Placement::labelled(asked.alternative).expect("designs name declared alternatives alone");
         let request = Request::of(placement, asked.given, asked.operation)?;
-        let warm = |warm| {
-            let options = StoreConfig { warm, ..request.options.clone() };
+        let warm = |records: u64| {
+            let options = StoreConfig { warm: (0..records).collect(), ..request.options.clone() };
             Course::Straight(Request { options, ..request.clone() })
         };
         let hit_ratio = if placement.looks_into_the_cache() { asked.hit_ratio } else { 0.0 };

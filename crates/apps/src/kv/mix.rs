@@ -1,13 +1,13 @@
 //! How the gets of a run are spread: by one placement, by a plan's best mix, or by a controller.
 
-use super::{ABOUT, ClientReport, Placement, Spread};
+use super::{ABOUT, ClientReport, Placement, Spread, StoreConfig};
 use crate::system::{BackendReport, Refusal, RunSetting};
 use offpath_workload::Workload;
 use serde_json::Value;
 use std::io::Read;
 use std::path::Path;
 
-/// Hits that may be missing, of all gets that look into the cache: so few shift a rate by less than windows do.
+/// Hits more or less, of all gets that look into the cache: so few shift a rate by less than windows do.
 const HITS_TOLERANCE: f64 = 0.02;
 
 /// The longest plan that is read.
@@ -136,7 +136,12 @@ pub(super) fn read_plan(file: &Path) -> Result<Value, String> {
 }
 
 /// What to say where a plan is for another system than the run's, or counts on a cache that the run begins without.
-pub(super) fn other_system(plan: &Value, file: &str, backend: &BackendReport, warm: u64) -> Vec<String> {
+pub(super) fn other_system(
+    plan: &Value,
+    file: &str,
+    backend: &BackendReport,
+    options: &StoreConfig,
+) -> Vec<String> {
     let own = [
         ("device", backend.device.as_deref()),
         ("testbed", backend.testbed.as_deref()),
@@ -166,31 +171,75 @@ pub(super) fn other_system(plan: &Value, file: &str, backend: &BackendReport, wa
             differ.join("; ")
         ));
     }
-    if let Some(hits) = plan["cache_hit_ratio"].as_f64().filter(|hits| *hits > 0.0 && warm == 0) {
+    if let Some(hits) = plan["cache_hit_ratio"].as_f64().filter(|hits| *hits > 0.0 && options.warm.is_empty())
+    {
+        let (slots, records) = match planned_slots(plan) {
+            Some(slots) => (slots.to_string(), slots.to_string()),
+            None => ("SLOTS".to_string(), "RECORDS".to_string()),
+        };
         warnings.push(format!(
             "warning: `{file}` counts on {:.0}% of requests that hit the card's cache, and this run begins with an empty \
-             one: `--cache SLOTS --warm RECORDS` fills it",
+             one: `--cache {slots} --warm {records}` fills it",
             hits * 100.0
         ));
     }
     warnings
 }
 
-/// What to say where the card's cache answered a smaller share of the gets than the plan counts on.
-pub(super) fn fewer_hits(plan: &Value, file: &str, ran: &ClientReport) -> Option<String> {
+/// How many records the cache of a plan holds.
+fn planned_slots(plan: &Value) -> Option<u64> {
+    plan["cache"]["entries"].as_u64()
+}
+
+/// What to say where the card's cache answered another share of the gets than the plan counts on, and what makes it the plan's.
+pub(super) fn other_hits(
+    plan: &Value,
+    file: &str,
+    ran: &ClientReport,
+    options: &StoreConfig,
+) -> Option<String> {
     let planned = plan["cache_hit_ratio"].as_f64()?;
     let looked = ran.gets.iter().filter(|(placement, _)| placement.looks_into_the_cache());
     let gets: u64 = looked.map(|(_, gets)| gets).sum();
     let hits: u64 = ran.cache_hits.values().sum();
     let seen = hits as f64 / gets as f64;
-    // NaN, where no get looked, is not less.
-    (planned - seen > HITS_TOLERANCE).then(|| {
-        format!(
-            "warning: the card's cache answered {:.1}% of the gets that looked into it, and `{file}` counts on {:.1}%: the rate \
-             is less than planned for that reason alone. Give the cache the plan's size by `--cache SLOTS`, and \
-             fill it by `--warm RECORDS` or a longer `--warm-up`",
-            seen * 100.0,
-            planned * 100.0
-        )
-    })
+    // Where no get looked, nothing differs.
+    if gets == 0 || (planned - seen).abs() <= HITS_TOLERANCE {
+        return None;
+    }
+    let (slots, warm) = (u64::from(options.layout.cache_slots), options.warm.len() as u64);
+    let entries = planned_slots(plan);
+    let fills = ran.gets.keys().any(|placement| placement.fills_the_cache());
+    let mut remedies = Vec::new();
+    if let Some(entries) = entries.filter(|entries| *entries != slots) {
+        remedies.push(format!("give the cache the {entries} slots of the plan by `--cache {entries}`"));
+    }
+    if seen < planned {
+        if warm < entries.unwrap_or(slots).min(options.preload) {
+            remedies.push(format!("fill it by `--warm {}`", entries.unwrap_or(slots).min(options.preload)));
+        }
+        remedies.extend(match (fills, entries, remedies.is_empty()) {
+            (true, ..) => Some("give it time to fill by a longer `--warm-up`".to_string()),
+            (false, None, _) => Some("give it more slots by `--cache SLOTS`".to_string()),
+            (false, Some(_), true) => Some(
+                "a set of its slots leaves out what does not fit there: `--warm` more records, or `--cache` more slots"
+                    .to_string(),
+            ),
+            (false, Some(_), false) => None,
+        });
+        if !fills {
+            remedies.push(
+                "no get of this mix brings a record into it, so that `--warm-up` fills nothing".to_string(),
+            );
+        }
+    } else if remedies.is_empty() {
+        remedies.push("`--warm` fewer records, or `--cache` fewer slots".to_string());
+    }
+    Some(format!(
+        "warning: the card's cache answered {:.1}% of the gets that looked into it, and `{file}` counts on {:.1}%: rate and \
+         latencies are those of this cache, and not the plan's. For the plan's: {}",
+        seen * 100.0,
+        planned * 100.0,
+        remedies.join("; ")
+    ))
 }

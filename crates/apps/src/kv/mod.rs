@@ -47,11 +47,12 @@ pub use run::Clients;
 pub use serve::StoreServers;
 pub use server::{Served, host, serve, soc};
 
-use crate::system::{About, AppSystem};
+use crate::system::{About, AppSystem, DeclaredCacheUse};
 use offpath_fabric::{ConnectError, PostError, RegionError, Status, Unsupported};
 use offpath_quantity::Time;
 use offpath_workload::{ClientOperation, Workload};
 use std::fmt;
+use std::sync::Arc;
 
 /// The key-value store as a system.
 #[derive(Clone, Copy, Debug)]
@@ -126,7 +127,16 @@ impl Placement {
 
     /// Whether a get looks into the card's cache first.
     pub fn looks_into_the_cache(self) -> bool {
-        matches!(self, Placement::SocCacheRead | Placement::SocCacheSend)
+        self.cache_use() != DeclaredCacheUse::Unused
+    }
+
+    /// Whether a get that misses may bring its record into the cache.
+    pub fn fills_the_cache(self) -> bool {
+        self.cache_use() == DeclaredCacheUse::Filled
+    }
+
+    fn cache_use(self) -> DeclaredCacheUse {
+        ABOUT.alternatives[self as usize].cache
     }
 }
 
@@ -247,8 +257,9 @@ pub struct StoreConfig {
     pub fetch: Fetch,
     /// Records 0, 1, ... that the host has from the start, with the values of [`value_of`].
     pub preload: u64,
-    /// Of those, how many the card has in its cache from the start, from record 0 on.
-    pub warm: u64,
+    /// Keys of those that the card has in its cache from the start as far as their sets have slots, those that come first
+    /// first.
+    pub warm: Arc<[u64]>,
     /// Requests that the card handles at once.
     pub inbox: u32,
     /// Misses of one key that bring it into the cache.
@@ -284,7 +295,7 @@ impl StoreConfig {
             placement: Placement::SplitOneSided,
             fetch: Fetch::Rdma,
             preload: 0,
-            warm: 0,
+            warm: Arc::default(),
             inbox: 256,
             admit_after: 2,
             costs: StoreCosts::assumed(),

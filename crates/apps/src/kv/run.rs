@@ -82,7 +82,8 @@ impl SystemRun for Clients {
         // A client of somebody else's server names that server's cache, whether its own gets look into it or not.
         let reads_cache = given_mix.is_some() || options.placement.looks_into_the_cache();
         if !setting.connects && !reads_cache {
-            let given = [("--cache", given.get::<u64>("cache").is_some()), ("--warm", options.warm > 0)];
+            let given =
+                [("--cache", given.get::<u64>("cache").is_some()), ("--warm", !options.warm.is_empty())];
             for (option, _) in given.into_iter().filter(|(_, given)| *given) {
                 (setting.tell)(&format!(
                     "warning: `{option}` changes nothing: a get by {} never looks into the card's cache, as one by \
@@ -121,7 +122,7 @@ impl SystemRun for Clients {
 
     fn opened(&self, backend: &BackendReport, setting: &RunSetting<'_>) {
         if let Some((file, plan)) = &self.plan {
-            let warnings = mix::other_system(plan, file, backend, self.options.warm);
+            let warnings = mix::other_system(plan, file, backend, &self.options);
             warnings.iter().for_each(|warning| (setting.tell)(warning));
         }
     }
@@ -177,7 +178,7 @@ impl SystemRun for Clients {
             });
         }
         if let Some((file, plan)) = &self.plan
-            && let Some(warning) = mix::fewer_hits(plan, file, &all)
+            && let Some(warning) = mix::other_hits(plan, file, &all, &self.options)
         {
             (setting.tell)(&warning);
         }

@@ -13,7 +13,7 @@ use offpath_fabric::{
 };
 use offpath_quantity::Time;
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
 use std::rc::Rc;
 
@@ -372,6 +372,7 @@ impl<F: Fabric> Node<F> {
         let step = (SCAN_BYTES / record_bytes).max(1);
         let mut newest: BTreeMap<u64, (u32, u16)> = BTreeMap::new();
         let (mut free, mut losers) = (Vec::new(), Vec::new());
+        let warm = self.warm_keys();
         let mut first = 0;
         let mut used_upto = 0;
         while first < layout.slots {
@@ -393,7 +394,7 @@ impl<F: Fabric> Node<F> {
                     None => {}
                 }
                 newest.insert(record.key, (slot, record.version));
-                if record.key < self.options.warm.min(self.options.preload) {
+                if warm.contains(&record.key) {
                     self.warm(record.key, bytes)?;
                 }
             }
@@ -421,6 +422,19 @@ impl<F: Fabric> Node<F> {
             return Ok(());
         }
         self.values.write(self.layout().slot_offset(slot.into()), &[0; RECORD_HEADER_BYTES as usize]).await
+    }
+
+    /// Those of the keys that are to be warm for which their sets have slots.
+    fn warm_keys(&self) -> BTreeSet<u64> {
+        let layout = self.layout();
+        let mut taken: BTreeMap<u64, u32> = BTreeMap::new();
+        let mut fits = |key: &u64| {
+            let taken = taken.entry(layout.cache_set(*key)).or_default();
+            *taken += 1;
+            *taken <= layout.cache_ways()
+        };
+        let there = self.options.warm.iter().copied().filter(|key| *key < self.options.preload);
+        there.filter(|key| self.cache.is_some() && fits(key)).collect()
     }
 
     /// Writes a record to the next slot of its set that was never taken, where one is left.
@@ -989,10 +1003,15 @@ mod tests {
     }
 
     #[test]
-    fn the_first_records_and_no_others_are_warm() {
-        for (warm, preload, expected) in [(2, 4, 2), (4, 2, 2), (0, 4, 0), (4, 4, 4)] {
+    fn the_records_that_are_named_and_no_others_are_warm() {
+        for (warm, preload, expected) in [
+            (&[2, 0][..], 4, &[0, 2][..]),
+            (&[3, 1, 0], 2, &[0, 1]),
+            (&[], 4, &[]),
+            (&[3, 2, 1, 0], 4, &[0, 1, 2, 3]),
+        ] {
             run(move |fabric| async move {
-                let mut options = StoreConfig { warm, preload, ..options() };
+                let mut options = StoreConfig { warm: warm.into(), preload, ..options() };
                 // So many that no two of these keys meet.
                 options.layout.cache_slots = 1000;
                 let records: Vec<StoreRecord> = (0..4).map(|key| record(key, 0, key as u8)).collect();
@@ -1000,10 +1019,29 @@ mod tests {
                 node.rebuild().await.expect("it is built");
                 for key in 0..4 {
                     let pointer = node.find(key).expect("it is read").expect("it is there");
-                    assert_eq!(pointer.cached.is_some(), key < expected, "key {key} of {warm} and {preload}");
+                    let is_warm = expected.contains(&key);
+                    assert_eq!(pointer.cached.is_some(), is_warm, "key {key} of {warm:?} and {preload}");
                 }
             });
         }
+    }
+
+    /// Where more are to be warm than a set has slots, it has those that come first, wherever they lie.
+    #[test]
+    fn the_first_that_are_named_are_warm_where_not_all_fit() {
+        run(|fabric| async move {
+            const RECORDS: u64 = 64;
+            let mut options =
+                StoreConfig { warm: (0..RECORDS).rev().collect(), preload: RECORDS, ..options() };
+            // One set.
+            options.layout = Layout { cache_slots: 16, ..StoreConfig::sized(RECORDS, 8).layout };
+            let records: Vec<StoreRecord> = (0..RECORDS).map(|key| record(key, 0, key as u8)).collect();
+            let node = server(fabric, options, &records);
+            node.rebuild().await.expect("it is built");
+            let cached =
+                |key: &u64| node.find(*key).expect("it is read").expect("it is there").cached.is_some();
+            assert_eq!((0..RECORDS).filter(cached).collect::<Vec<_>>(), (48..RECORDS).collect::<Vec<_>>());
+        });
     }
 
     #[test]
@@ -1113,7 +1151,7 @@ mod tests {
     fn a_cache_as_large_as_the_store_has_nearly_every_record() {
         run(|fabric| async move {
             const RECORDS: u64 = 4000;
-            let mut options = StoreConfig { warm: RECORDS, preload: RECORDS, ..options() };
+            let mut options = StoreConfig { warm: (0..RECORDS).collect(), preload: RECORDS, ..options() };
             options.layout = Layout { cache_slots: RECORDS as u32, ..StoreConfig::sized(RECORDS, 8).layout };
             let records: Vec<StoreRecord> = (0..RECORDS).map(|key| record(key, 0, key as u8)).collect();
             let node = server(fabric, options, &records);

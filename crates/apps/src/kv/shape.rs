@@ -78,7 +78,7 @@ pub(super) fn options(
             "choose a smaller `--warm`",
         ));
     }
-    options.warm = warm;
+    options.warm = workload.hottest_records(warm).into();
     if let Some(patience) = setting.patience {
         options.answer_timeout = patience;
     }

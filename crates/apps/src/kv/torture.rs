@@ -43,7 +43,7 @@ impl StoreScenario {
         options.layout.copies = 3;
         options.layout.slots = keys + SPARE_SLOTS;
         options.preload = keys / 2;
-        options.warm = 2;
+        options.warm = (0..2).collect();
         options.inbox = 16;
         options.admit_after = 1;
         options.answer_timeout = Time::from_us(200);

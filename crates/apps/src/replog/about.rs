@@ -1,7 +1,8 @@
 //! What the log declares.
 
 use crate::system::{
-    About, Bounds, Choice, CommandUsage, DeclaredAlternative, Key, KeyKind, Of, OptionKind, Template,
+    About, Bounds, Choice, CommandUsage, DeclaredAlternative, DeclaredCacheUse, Key, KeyKind, Of, OptionKind,
+    Template,
 };
 use offpath_quantity::Bytes;
 
@@ -13,7 +14,7 @@ pub const TAIL: &str = "tail";
 const LONGEST_CHUNK: u64 = 1 << 29;
 
 const fn alternative(label: &'static str, in_designs: bool) -> DeclaredAlternative {
-    DeclaredAlternative { label, in_designs }
+    DeclaredAlternative { label, in_designs, cache: DeclaredCacheUse::Unused }
 }
 
 /// What is said of the log. Its alternatives are in the order of [`super::LogAlternative::ALL`].

@@ -45,6 +45,19 @@ pub struct DeclaredAlternative {
     pub label: &'static str,
     /// Whether a design may name it; others are mixes of those that it may.
     pub in_designs: bool,
+    /// What it does with the card's cache.
+    pub cache: DeclaredCacheUse,
+}
+
+/// What requests of an alternative do with a cache that the system keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeclaredCacheUse {
+    /// They pass it by.
+    Unused,
+    /// They look into it, and what they miss stays out.
+    Looked,
+    /// They look into it, and bring in what they miss often.
+    Filled,
 }
 
 /// How help describes a command on a system.

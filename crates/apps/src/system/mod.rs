@@ -7,7 +7,9 @@ mod page;
 mod run;
 mod values;
 
-pub use declare::{About, Bounds, Choice, CommandUsage, DeclaredAlternative, Key, KeyKind, Of, Template};
+pub use declare::{
+    About, Bounds, Choice, CommandUsage, DeclaredAlternative, DeclaredCacheUse, Key, KeyKind, Of, Template,
+};
 pub use follow::{Asked, Course, Follow, FollowedCode, PATIENCE, REQUESTS};
 pub use page::{Block, Cell, RunPage, RunTable};
 pub use run::{

@@ -1,11 +1,11 @@
 //! What a calibration answers, and why one is refused.
 
 use super::candidates::Candidate;
-use super::errors::quantile;
+use super::errors::{quantile, student};
 use crate::expect::ExpectError;
 use crate::points::LogDoubt;
 use crate::run::{MeasuredRun, ToolProgram};
-use offpath_profile::{LearntErrors, Number};
+use offpath_profile::{LearntErrors, Number, Provenance};
 use offpath_quantity::Quantity;
 
 /// Why nothing is learnt.
@@ -151,6 +151,10 @@ pub struct KeptNumber {
     pub taken: Quantity,
     /// Where it makes the points fit in place of a number that was fitted: between what the base allows, and that.
     pub replacing: Option<(Quantity, Quantity)>,
+    /// Where the points would be missed at an end of what the base allows: what they leave of that.
+    pub held: Option<(Quantity, Quantity)>,
+    /// How well the base knows it.
+    pub provenance: Provenance,
     /// Why.
     pub reason: KeptReason,
     /// A run that would tell it, where one of those that were tried does.
@@ -166,7 +170,7 @@ impl KeptNumber {
     }
 
     pub(super) fn named(name: &str, number: &Number, reason: KeptReason, run: Option<String>) -> KeptNumber {
-        let Number { value, file, key, .. } = number;
+        let Number { value, file, key, provenance, .. } = number;
         KeptNumber {
             name: name.to_string(),
             file: file.clone(),
@@ -174,10 +178,19 @@ impl KeptNumber {
             value: *value,
             taken: *value,
             replacing: None,
+            held: None,
+            provenance: *provenance,
             reason,
             run,
             machine_tells: false,
         }
+    }
+
+    /// The points hold it within these ends.
+    pub(super) fn hold(&mut self, ends: (Quantity, Quantity)) {
+        // What the card takes it to be is none that they miss.
+        let ends = over(ends, (self.taken, self.taken));
+        *(if self.replacing.is_some() { &mut self.replacing } else { &mut self.held }) = Some(ends);
     }
 
     /// It makes the points fit in place of a fitted number, with this value.
@@ -261,6 +274,9 @@ pub struct Directions {
     pub alike: RunPairs,
 }
 
+/// The chances of which a card says within what the next error is.
+pub(super) const SHARES: [f64; 4] = [0.5, 0.8, 0.9, 1.0];
+
 /// Errors that a card keeps, and how far they are widened for what they are known of.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WidenedErrors {
@@ -270,6 +286,34 @@ pub struct WidenedErrors {
     pub clusters: usize,
     /// How many times as far they reach as those of points without their cluster, since these are few.
     pub widened: f64,
+    /// For each chance what points without their run and without their cluster are within.
+    seen: [[f64; 2]; 4],
+}
+
+impl WidenedErrors {
+    /// What the fit without a cluster is off by itself is in its error, so that a new one adds nothing to what few tell.
+    pub(super) fn new(errors: LearntErrors, seen: [[f64; 2]; 4], clusters: usize) -> WidenedErrors {
+        let widened = student(0, clusters);
+        let mut own = WidenedErrors { errors, clusters, widened, seen };
+        own.reach(|_| f64::INFINITY);
+        own
+    }
+
+    /// Takes errors that are farther for few clusters alone to be no farther than others err with a chance, by which they would be
+    /// widened if nothing had been learnt. What was seen stays.
+    pub fn reach(&mut self, others_within: impl Fn(f64) -> f64) {
+        let mut place = 0;
+        let [half, eight, nine, all] = self.seen.map(|[of_runs, of_clusters]| {
+            let others = others_within(SHARES[place]);
+            place += 1;
+            of_runs.max(of_clusters).max((self.widened * of_clusters).min(others))
+        });
+        (self.errors.half_within, self.errors.eight_of_ten_within) = (half, eight);
+        // No greater share of the errors is within less.
+        self.errors.eight_of_ten_within = self.errors.eight_of_ten_within.max(half);
+        self.errors.nine_of_ten_within = nine.max(self.errors.eight_of_ten_within);
+        self.errors.all_within = all.max(self.errors.nine_of_ten_within);
+    }
 }
 
 /// What was learnt.

@@ -1,11 +1,11 @@
 //! The numbers that a search may move, how far, and what runs give under values of them.
 
 use super::CalibrationRequest;
-use super::answer::CalibrationError;
+use super::answer::{CalibrationError, over};
 use super::errors::SIDE_90;
 use crate::descent::Model;
 use crate::dma::DmaBench;
-use crate::expect::{ExpectError, ToolBench};
+use crate::expect::{ExpectError, Expected, ToolBench};
 use crate::posting::KnownLoops;
 use crate::run::{MeasuredRun, RunKind};
 use offpath_profile::{Number, Provenance, System};
@@ -19,6 +19,8 @@ use std::thread::available_parallelism;
 pub(super) struct Candidate {
     pub names: Vec<String>,
     pub number: Number,
+    /// Between what loading accepts it.
+    pub range: (Quantity, Quantity),
     /// Whether the user asked for it.
     pub is_asked: bool,
     /// Whether it is a size, which a machine has of a few: it is never fitted.
@@ -100,8 +102,30 @@ impl<'a> Runs<'a> {
 
     /// What the runs give on a system, by so many threads.
     pub fn of(&self, system: &System, threads: usize) -> Result<Vec<f64>, ExpectError> {
+        self.expected(system, threads, |expected| match expected.kind {
+            RunKind::Bandwidth => expected.rate_per_s.max(1e-9).ln(),
+            RunKind::Latency => expected.latency.as_seconds().max(1e-12).ln(),
+        })
+    }
+
+    /// What binds each run of which rates are measured between queue pairs; nothing of others, which have one bound alone.
+    pub fn bound_by(&self, at: &[f64]) -> Option<Vec<Option<String>>> {
+        let threads = available_parallelism().map_or(1, usize::from);
+        let names = self.expected(&self.at(at)?, threads, |expected| expected.binding().name().to_string());
+        let is_bound =
+            |run: &MeasuredRun| run.queue_pairs().is_some_and(|run| run.kind == RunKind::Bandwidth);
+        let names = names.ok()?.into_iter().zip(&self.runs);
+        Some(names.map(|(name, run)| is_bound(run).then_some(name)).collect())
+    }
+
+    fn expected<T: Send>(
+        &self,
+        system: &System,
+        threads: usize,
+        figure: impl Fn(Expected) -> T + Sync,
+    ) -> Result<Vec<T>, ExpectError> {
         let loops = &self.loops;
-        let predict = |runs: Vec<&MeasuredRun>| -> Result<Vec<f64>, ExpectError> {
+        let predict = |runs: Vec<&MeasuredRun>| -> Result<Vec<T>, ExpectError> {
             let is_of_queue_pairs = |run: &&MeasuredRun| run.queue_pairs().is_some();
             let of_queue_pairs = runs
                 .iter()
@@ -115,18 +139,14 @@ impl<'a> Runs<'a> {
                 .then(|| DmaBench::new(system, self.path))
                 .transpose()?;
             let of = |run: &MeasuredRun| {
-                let expected = match run {
+                Ok(figure(match run {
                     MeasuredRun::QueuePairs(run) => {
                         of_queue_pairs.as_ref().expect("made where such a run is there").expect(run)?
                     }
                     MeasuredRun::Dma(run) => {
                         of_dma.as_ref().expect("made where such a run is there").expect(run)?
                     }
-                };
-                Ok(match run.kind() {
-                    RunKind::Bandwidth => expected.rate_per_s.max(1e-9).ln(),
-                    RunKind::Latency => expected.latency.as_seconds().max(1e-12).ln(),
-                })
+                }))
             };
             runs.into_iter().map(of).collect()
         };
@@ -234,7 +254,8 @@ pub(super) fn candidates(request: &CalibrationRequest<'_>) -> Result<Vec<Candida
             return Err(CalibrationError::NoSuchNumber { name: name.clone(), why });
         }
         let is_link = names.iter().any(|name| links.contains(name));
-        let is_open = number.low != number.high || is_link;
+        // What the user chose is so.
+        let is_open = number.low != number.high || is_link && number.provenance != Provenance::Set;
         let is_size = matches!(number.value, Quantity::Bytes(_)) && number.low != number.high;
         let is_free = if fit.is_empty() { is_open && asked(pin).is_none() } else { is_asked.is_some() };
         let is_moved = is_continuous && is_free;
@@ -242,7 +263,16 @@ pub(super) fn candidates(request: &CalibrationRequest<'_>) -> Result<Vec<Candida
         if is_moved || stays && asked(pin).is_none() {
             // A number goes by the name that it is asked for by.
             names.sort_by_key(|name| Some(name) != is_asked.as_ref());
-            found.push(Candidate { names, number, is_asked: is_asked.is_some(), is_size, is_link, stays });
+            let range = system.range_of(&names[0]).unwrap_or((number.value, number.value));
+            found.push(Candidate {
+                names,
+                number,
+                range,
+                is_asked: is_asked.is_some(),
+                is_size,
+                is_link,
+                stays,
+            });
         }
     }
     Ok(found)
@@ -251,7 +281,8 @@ pub(super) fn candidates(request: &CalibrationRequest<'_>) -> Result<Vec<Candida
 /// Between which logarithms a number is sought.
 pub(super) fn bounds(candidate: &Candidate) -> (f64, f64) {
     let Number { value, low, high, .. } = &candidate.number;
-    match (low, high) {
+    let (least, most) = candidate.range;
+    let (from, to) = match (low, high) {
         (Some(low), Some(high)) if candidate.is_size => (logarithm(*low), logarithm(*high)),
         (Some(low), Some(high)) => {
             let (low, high) = (logarithm(*low), logarithm(*high));
@@ -259,7 +290,20 @@ pub(super) fn bounds(candidate: &Candidate) -> (f64, f64) {
         }
         // A fact of a data sheet: what a link has at most.
         _ => (logarithm(*value) + LEAST_LINK.ln(), logarithm(*value)),
-    }
+    };
+    (from.max(logarithm(least)), to.min(logarithm(most)))
+}
+
+/// The same as quantities, in which what the base states is whatever their digits are.
+pub(super) fn sought(candidate: &Candidate) -> (Quantity, Quantity) {
+    let of = candidate.number.value;
+    let (low, high) = bounds(candidate);
+    let (least, most) = candidate.range;
+    let stated = stated(candidate);
+    let ends = over((rounded(of, low), rounded(of, high)), stated);
+    let lower = if ends.0.base() < least.base() { least } else { ends.0 };
+    let upper = if ends.1.base() > most.base() { most } else { ends.1 };
+    (lower, upper)
 }
 
 /// Between what the base has a number: its interval, or the number itself.
@@ -314,7 +358,8 @@ mod tests {
         let system = Library::builtin().load(&request).expect("it ships");
         let of = |name: &str| {
             let (names, number) = (vec![name.to_string()], system.numbers[name].as_ref().clone());
-            Candidate { names, number, is_asked: false, is_size: false, is_link: false, stays: false }
+            let range = system.range_of(name).expect("it is a number");
+            Candidate { names, number, range, is_asked: false, is_size: false, is_link: false, stays: false }
         };
         let candidates = [of("client.nic.port_rate"), of("client.host_verbs.post_time")];
         let program = ToolProgram::named("ib_write_bw").expect("it is one of perftest's");

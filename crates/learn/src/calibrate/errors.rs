@@ -1,6 +1,7 @@
 //! What predictions err by: without their own run, without what errs together with it, and from one run to its repetition.
 
-use super::answer::{CoveredPoints, Directions, ErrorSummary, PredictedPoint, WidenedErrors};
+use super::answer::{CoveredPoints, Directions, ErrorSummary, PredictedPoint, SHARES, WidenedErrors};
+use super::left_out::LeftOutPoint;
 use crate::descent::SCALE;
 use crate::dma::{DmaOperation, DmaRun};
 use crate::points::{ALIKE, LogDoubt, MeasuredPoint};
@@ -64,18 +65,18 @@ impl Scatter {
     pub fn new(
         points: &[MeasuredPoint],
         held: &[bool],
-        (left_out, left_out_clusters): (&[Option<f64>], &[Option<f64>]),
+        (left_out, left_out_clusters): (&[Option<LeftOutPoint>], &[Option<LeftOutPoint>]),
         clusters: usize,
     ) -> Scatter {
-        let error = |predicted: f64, index: usize| (predicted / points[index].measured).ln().abs();
+        let error = |one: LeftOutPoint, index: usize| (one.predicted / points[index].measured).ln().abs();
         let mut errors: BTreeMap<MeasuredRun, Vec<f64>> = BTreeMap::new();
         for index in (0..points.len()).filter(|index| !held[*index]) {
             let own = errors.entry(points[index].run.series()).or_default();
-            own.extend(left_out[index].map(|predicted| error(predicted, index)));
+            own.extend(left_out[index].map(|one| error(one, index)));
         }
         let all: Vec<f64> = errors.values().flatten().copied().collect();
         let of_clusters: Vec<f64> = (0..points.len())
-            .filter_map(|index| left_out_clusters[index].map(|predicted| error(predicted, index)))
+            .filter_map(|index| left_out_clusters[index].map(|one| error(one, index)))
             .collect();
         // What clusters scatter by is known from few of them, and the next is one more.
         let few = student(0, clusters) * (1.0 + 1.0 / clusters.max(1) as f64).sqrt();
@@ -108,47 +109,63 @@ pub(super) fn next_within(chance: f64, errors: &[f64]) -> Option<f64> {
 pub(super) const FEWEST: usize = 8;
 
 /// What predictions of a kind of figure are off by where neither their own run nor their own cluster was fitted, whichever
-/// reaches farther; nothing where one cluster alone has such figures, since of another one it says nothing.
+/// reaches farther: of rates by what binds, where that has enough points, since one thread or queue pair says nothing of what another
+/// ceiling is off by. Nothing where one cluster alone has such figures, or alone tells a number that they hang on, since of another
+/// one it says nothing.
 pub(super) fn learnt_errors(
-    kind: RunKind,
     points: &[MeasuredPoint],
+    (path, bound_by): (&str, &[Option<&str>]),
     clusters: &[usize],
-    (left_out, left_out_clusters): (&[Option<f64>], &[Option<f64>]),
-) -> Option<WidenedErrors> {
-    let own = (0..points.len()).filter(|index| points[*index].run.kind() == kind);
-    let errors = |left_out: &[Option<f64>]| -> Vec<f64> {
-        let error = |index: usize| Some((left_out[index]? / points[index].measured).ln().abs());
-        own.clone().filter_map(error).collect()
+    (left_out, left_out_clusters): (&[Option<LeftOutPoint>], &[Option<LeftOutPoint>]),
+) -> Vec<WidenedErrors> {
+    let error = |of: &[Option<LeftOutPoint>], index: usize| -> Option<f64> {
+        let one = of[index].filter(|one| !one.is_of_base)?;
+        Some((one.predicted / points[index].measured).ln().abs())
     };
-    let (of_runs, of_clusters) = (errors(left_out), errors(left_out_clusters));
-    let told = own.clone().filter(|index| left_out_clusters[*index].is_some());
-    let traffic: BTreeSet<String> = told.clone().map(|index| points[index].run.traffic()).collect();
-    let told: BTreeSet<usize> = told.map(|index| clusters[index]).collect();
-    if told.len() < 2 || of_runs.len().min(of_clusters.len()) < FEWEST {
-        return None;
+    let mut found = Vec::new();
+    for (kind, figure) in [RunKind::Bandwidth, RunKind::Latency].into_iter().zip(LEARNT_FIGURES) {
+        let own = (0..points.len()).filter(|index| points[*index].run.kind() == kind);
+        let own: Vec<usize> = own.filter(|index| error(left_out_clusters, *index).is_some()).collect();
+        let mut classes: BTreeMap<Option<&str>, Vec<usize>> = BTreeMap::new();
+        own.iter().for_each(|index| classes.entry(bound_by[*index]).or_default().push(*index));
+        let errors_of = |names: Vec<&str>, of: &[usize]| -> Option<WidenedErrors> {
+            let told: BTreeSet<usize> = of.iter().map(|index| clusters[*index]).collect();
+            let errors =
+                |left_out| of.iter().filter_map(|index| error(left_out, *index)).collect::<Vec<f64>>();
+            let (of_runs, of_clusters) = (errors(left_out), errors(left_out_clusters));
+            if told.len() < 2 || of_runs.len().min(of_clusters.len()) < FEWEST {
+                return None;
+            }
+            let greatest = |errors: &[f64]| errors.iter().copied().fold(0.0, f64::max);
+            let within = |chance: f64| {
+                let of = |errors: &[f64]| next_within(chance, errors).unwrap_or_else(|| greatest(errors));
+                [of(&of_runs), of(&of_clusters)]
+            };
+            let traffic: BTreeSet<String> = of.iter().map(|index| points[*index].run.traffic()).collect();
+            let errors = LearntErrors {
+                figure: figure.to_string(),
+                traffic: traffic.into_iter().collect(),
+                path: path.to_string(),
+                bound_by: names.into_iter().map(str::to_string).collect(),
+                points: of_clusters.len() as u64,
+                half_within: 0.0,
+                eight_of_ten_within: 0.0,
+                nine_of_ten_within: 0.0,
+                all_within: 0.0,
+            };
+            Some(WidenedErrors::new(errors, SHARES.map(within), told.len()))
+        };
+        let mut others = Vec::new();
+        for (name, of) in classes {
+            match errors_of(name.into_iter().collect(), &of) {
+                Some(errors) => found.push(errors),
+                None => others.extend(name),
+            }
+        }
+        // What too few points speak for has the errors of all.
+        found.extend(errors_of(others.clone(), &own).filter(|_| !others.is_empty()));
     }
-    // What the fit without a cluster is off by itself is in its error, so that a new one adds nothing to what few tell.
-    let few = student(0, told.len());
-    let greatest = |errors: &[f64]| errors.iter().copied().fold(0.0, f64::max);
-    let within = |chance: f64| {
-        let of = |errors: &[f64]| next_within(chance, errors).unwrap_or_else(|| greatest(errors));
-        of(&of_runs).max(few * of(&of_clusters))
-    };
-    let [throughput, latency] = LEARNT_FIGURES;
-    let figure = match kind {
-        RunKind::Bandwidth => throughput,
-        RunKind::Latency => latency,
-    };
-    let errors = LearntErrors {
-        figure: figure.to_string(),
-        traffic: traffic.into_iter().collect(),
-        points: of_clusters.len() as u64,
-        half_within: within(0.5),
-        eight_of_ten_within: within(0.8),
-        nine_of_ten_within: within(0.9),
-        all_within: within(1.0),
-    };
-    Some(WidenedErrors { errors, clusters: told.len(), widened: few })
+    found
 }
 
 /// What runs that were repeated differ by.

@@ -1,7 +1,7 @@
 //! The fitted numbers with their intervals, and with what the points leave open of each.
 
 use super::answer::{LearntDoubt, LearntNumber, over};
-use super::candidates::{Candidate, logarithm, rounded, stated};
+use super::candidates::{Candidate, logarithm, rounded, sought, stated};
 use super::errors::SIDE_90;
 use super::menu::Menu;
 use super::tell::ALONE;
@@ -67,6 +67,17 @@ pub(super) fn differing(one: &mut LearntNumber, candidate: &Candidate, ratio: f6
     one.high = rounded(one.base, (logarithm(one.high) + ratio.ln()).min(most));
 }
 
+/// Ends of an interval are no farther off than where the number was sought, which is within what loading accepts.
+pub(super) fn contained(one: &mut LearntNumber, candidate: &Candidate) {
+    let (low, high) = sought(candidate);
+    let within = |end: Quantity| match end.base() {
+        base if base < low.base() => low,
+        base if base > high.base() => high,
+        _ => end,
+    };
+    (one.low, one.value, one.high) = (within(one.low), within(one.value), within(one.high));
+}
+
 /// What kept numbers add to the variance of a fitted one, each by its place.
 pub(super) type OfKept = Vec<(usize, f64)>;
 
@@ -121,4 +132,58 @@ pub(super) fn learnt(
             doubted(found, candidate, candidates, &replacements[place], (index, best, menu))
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calibrate::candidates::BEYOND;
+    use offpath_profile::{Library, SystemRequest};
+    use offpath_quantity::Time;
+
+    /// However far a fit leaves a number open, its interval ends where it was sought, and where loading accepts it.
+    #[test]
+    fn no_interval_reaches_farther_than_a_number_was_sought() {
+        let request = SystemRequest { device: "connectx7", ..SystemRequest::default() };
+        let system = Library::builtin().load(&request).expect("it ships");
+        let name = "host.read_latency";
+        let number = system.numbers[name].as_ref().clone();
+        let range = system.range_of(name).expect("it is a number");
+        let of = |range| Candidate {
+            names: vec![name.to_string()],
+            number: number.clone(),
+            range,
+            is_asked: true,
+            is_size: false,
+            is_link: false,
+            stays: false,
+        };
+        let found = |candidate: &Candidate| {
+            let mut found = LearntNumber {
+                name: name.to_string(),
+                also: Vec::new(),
+                file: number.file.clone(),
+                key: number.key.clone(),
+                base: number.value,
+                value: number.value,
+                low: Quantity::Time(Time::ZERO),
+                high: Quantity::Time(Time::from_ps(1_822_000_000_000)),
+                at_bound: false,
+                is_told: false,
+                alike: Vec::new(),
+                doubt: None,
+            };
+            contained(&mut found, candidate);
+            (found.low.base(), found.value.base(), found.high.base())
+        };
+        let (low, value, high) = found(&of(range));
+        let stated = stated(&of(range));
+        assert!((low * BEYOND / stated.0.base() - 1.0).abs() < 1e-3, "{low}");
+        assert!((high / BEYOND / stated.1.base() - 1.0).abs() < 1e-3, "{high}");
+        assert_eq!(value, number.value.base());
+        // What loading accepts may end before.
+        let most = Quantity::Time(Time::from_ps(stated.1.base() as u64 + 1));
+        let end = found(&of((range.0, most))).2;
+        assert!(end <= most.base() && end > 0.999 * most.base(), "{end} of {most}");
+    }
 }

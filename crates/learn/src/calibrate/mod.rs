@@ -5,6 +5,7 @@ mod answer;
 mod candidates;
 mod errors;
 mod learnt;
+mod left_out;
 mod menu;
 mod select;
 mod simple;
@@ -17,15 +18,16 @@ pub use answer::{
 
 pub(crate) use errors::quantile;
 
-use crate::descent::{Found, Search};
+use crate::descent::Search;
 use crate::points::{HoldOut, MeasuredPoint, held_out, holds_nothing, log_doubts};
 use crate::posting::KnownLoops;
-use crate::run::{MeasuredRun, RunKind};
+use crate::run::MeasuredRun;
 use candidates::{Runs, bounds, candidates, logarithm};
 use errors::{
     SIDE_80, Scatter, clusters, contradiction, covered_elsewhere, learnt_errors, repeated, warm_against_cold,
 };
-use learnt::{LeftOpen, differing, learnt, undescribed};
+use learnt::{LeftOpen, contained, differing, learnt, undescribed};
+use left_out::LeavingOut;
 use menu::{Menu, telling_difference};
 use offpath_profile::System;
 use select::{moving, select, spread_over};
@@ -34,6 +36,10 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use tell::{Told, tell};
+
+/// So many clusters and fewer are each left out by the model. Of more, one is too little of the whole to change which ceiling binds, and a
+/// fit of each would take longer than all else.
+const FEW_CLUSTERS: usize = 4;
 
 /// What is to be learnt from.
 #[derive(Clone, Debug)]
@@ -151,7 +157,6 @@ pub fn calibrate(request: &CalibrationRequest<'_>) -> Result<Calibration, Calibr
         }
         variance.max(0.0).sqrt()
     };
-    // One run or cluster less moves the numbers so little that slopes where all are fitted say what follows.
     let fitted_at = search.found(best.at.clone()).ok_or_else(too_few)?;
     // What the card takes kept numbers to be holds each of those back as well.
     let held_back: Vec<f64> = written
@@ -160,53 +165,21 @@ pub fn calibrate(request: &CalibrationRequest<'_>) -> Result<Calibration, Calibr
         .zip(&fitted_at.predicted)
         .map(|(written, fitted)| written - fitted)
         .collect();
-    let of_fitted = search.slopes(&fitted_at, &free);
-    let linear = |at: &[f64]| -> Option<Vec<f64>> {
-        let mut predicted = fitted_at.predicted.clone();
-        for (index, slope) in free.iter().zip(&of_fitted) {
-            let step = at[*index] - fitted_at.at[*index];
-            predicted.iter_mut().zip(slope).for_each(|(predicted, slope)| *predicted += step * slope);
-        }
-        Some(predicted)
-    };
-    let without = |leave: &dyn Fn(usize) -> bool| -> Option<Found> {
-        let mut rest = Vec::new();
-        let mut target = targets.iter();
-        for (index, held) in held.iter().enumerate() {
-            if !*held {
-                let own = target.next()?;
-                if !leave(index) {
-                    rest.push(*own);
-                }
-            }
-        }
-        if rest.len() < free.len().max(2) {
-            return None;
-        }
-        let search = Search { model: &linear, low: &low, high: &high, points: &rest };
-        Some(search.descend(search.found(best.at.clone())?, &free))
+    let fitted_points: Vec<usize> = (0..points.len()).filter(|index| !held[*index]).collect();
+    let leaving_out = LeavingOut {
+        search: &search,
+        of_targets: &fitted_points,
+        best: &fitted_at,
+        held_back: &held_back,
+        free: &free,
+        slopes: &search.slopes(&fitted_at, &free),
+        candidates: &candidates,
     };
     let fitted_clusters: BTreeSet<usize> = clusters_of_fitted.into_iter().collect();
     progress.phase("fits without a run, without a log", (seen.len() + fitted_clusters.len()) as u64);
-    let mut left_out: Vec<Option<f64>> = vec![None; points.len()];
-    let mut left_out_clusters: Vec<Option<f64>> = vec![None; points.len()];
-    for place in &seen {
-        progress.step();
-        let found = without(&|index| places[index] == *place);
-        let at = seen.binary_search(place).expect("it is there");
-        for index in (0..points.len()).filter(|index| !held[*index] && places[*index] == *place) {
-            left_out[index] = found.as_ref().map(|found| (found.predicted[at] + held_back[at]).exp());
-        }
-    }
-    for own in &fitted_clusters {
-        progress.step();
-        let found = without(&|index| clusters[index] == *own);
-        for index in (0..points.len()).filter(|index| !held[*index] && clusters[*index] == *own) {
-            let at = seen.binary_search(&places[index]).expect("it is a fitted point's");
-            left_out_clusters[index] =
-                found.as_ref().map(|found| (found.predicted[at] + held_back[at]).exp());
-        }
-    }
+    let left_out = leaving_out.each(points.len(), &|index| places[index], (false, progress));
+    let are_few = fitted_clusters.len() <= FEW_CLUSTERS;
+    let left_out_clusters = leaving_out.each(points.len(), &|index| clusters[index], (are_few, progress));
     let error = |predicted: f64, index: usize| predicted / points[index].measured - 1.0;
     let scatter = Scatter::new(points, &held, (&left_out, &left_out_clusters), fitted_clusters.len());
 
@@ -223,7 +196,7 @@ pub fn calibrate(request: &CalibrationRequest<'_>) -> Result<Calibration, Calibr
                 predicted: value,
                 low_80: value * (-side).exp(),
                 high_80: value * side.exp(),
-                left_out: left_out[index],
+                left_out: left_out[index].map(|one| one.predicted),
                 roofline: roofline[index],
                 line: line[index],
             }
@@ -235,6 +208,8 @@ pub fn calibrate(request: &CalibrationRequest<'_>) -> Result<Calibration, Calibr
             errors.filter_map(|one| of(one).map(|predicted| error(predicted, one.point).abs())).collect();
         ErrorSummary::of(&errors)
     };
+    let bound_by = all.bound_by(&written.at).ok_or_else(too_few)?;
+    let bound_by: Vec<Option<&str>> = places.iter().map(|place| bound_by[*place].as_deref()).collect();
     let is_held = |index: usize| held[index];
     let is_fitted = |index: usize| !held[index];
     let covered = answer.iter().filter(|one| one.held_out && one.holds(points[one.point].measured));
@@ -251,21 +226,26 @@ pub fn calibrate(request: &CalibrationRequest<'_>) -> Result<Calibration, Calibr
     if !is_described {
         numbers.iter_mut().zip(&free).for_each(|(one, index)| undescribed(one, &candidates[*index]));
     }
-    let fitted_points: Vec<&MeasuredPoint> =
-        points.iter().zip(&held).filter(|(_, held)| !**held).map(|(point, _)| point).collect();
+    let fitted_points: Vec<&MeasuredPoint> = fitted_points.iter().map(|index| &points[*index]).collect();
     let mut log_doubts = log_doubts(&fitted_points);
     if let Some((ratio, doubt)) = contradiction(&fitted_points) {
         numbers.iter_mut().zip(&free).for_each(|(one, index)| differing(one, &candidates[*index], ratio));
         log_doubts.push(doubt);
     }
+    numbers.iter_mut().zip(&free).for_each(|(one, index)| contained(one, &candidates[*index]));
     if log_doubts.iter().any(|one| one.is_of_figures) {
         for one in numbers.iter_mut().filter(|one| one.is_told && one.doubt.is_none()) {
             (one.is_told, one.doubt) = (false, Some(LearntDoubt::DoubtedLogs));
         }
     }
     if !is_described || log_doubts.iter().any(|one| one.is_of_figures) {
-        let confirmed = kept.iter_mut().filter(|one| one.reason == KeptReason::Confirmed);
-        confirmed.for_each(|one| one.reason = KeptReason::NotNeeded);
+        for one in &mut kept {
+            // What is missed of such points says nothing of the card.
+            one.held = None;
+            if one.reason == KeptReason::Confirmed {
+                one.reason = KeptReason::NotNeeded;
+            }
+        }
     }
     Ok(Calibration {
         numbers,
@@ -277,11 +257,8 @@ pub fn calibrate(request: &CalibrationRequest<'_>) -> Result<Calibration, Calibr
         roofline: of_roofline,
         line: summary(&is_held, &|one| Some(one.line)),
         left_out: summary(&is_fitted, &|one| one.left_out),
-        left_out_clusters: summary(&is_fitted, &|one| left_out_clusters[one.point]),
-        learnt_errors: [RunKind::Bandwidth, RunKind::Latency]
-            .into_iter()
-            .filter_map(|kind| learnt_errors(kind, points, &clusters, (&left_out, &left_out_clusters)))
-            .collect(),
+        left_out_clusters: summary(&is_fitted, &|one| Some(left_out_clusters[one.point]?.predicted)),
+        learnt_errors: learnt_errors(points, (path, &bound_by), &clusters, (&left_out, &left_out_clusters)),
         repeated: repeated(points, &places),
         warm_against_cold: warm_against_cold(points, &answer),
         covered: covered.count(),

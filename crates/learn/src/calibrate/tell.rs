@@ -11,6 +11,7 @@ use crate::descent::{Found, SCALE, Search, weight};
 use crate::doubt::{Doubt, Replacement};
 use crate::run::{MeasuredRun, RunKind};
 use offpath_profile::Provenance;
+use offpath_quantity::Quantity;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A number is fitted where its standard deviation beside the others is at most this share of it.
@@ -304,7 +305,8 @@ pub(super) fn tell(
         free.iter().copied().filter(|index| is_felt(search, *index, &slopes[index], &weights)).collect();
     let covariance = covariance(search, &best, (&free, &felt), &slopes, &weights, clusters);
     let of_unfelt = |index: &usize| {
-        (!felt.contains(index)).then(|| held_within(search, &best, (*index, &candidates[*index]), margin))
+        (!felt.contains(index))
+            .then(|| held_within((search, margin), &best, (*index, &candidates[*index]), &[]))
     };
     let open: Vec<Option<Ends>> = free.iter().map(of_unfelt).collect();
     of_kept.iter_mut().for_each(|of_one| of_one.sort_by(|one, other| other.1.total_cmp(&one.1)));
@@ -360,6 +362,36 @@ pub(super) fn tell(
             kept.taken = rounded(candidates[*index].number.value, written.at[*index]);
         }
     }
+    let unfitted = |index: &usize| !free.contains(index) && candidates[*index].number.low.is_some();
+    let unfitted: Vec<usize> = moving.iter().copied().filter(unfitted).collect();
+    progress.phase("how far numbers that were not fitted may be off", unfitted.len() as u64);
+    for index in unfitted {
+        progress.step();
+        let candidate = &candidates[index];
+        // From where it is, and from where it explains the points in the place of another.
+        let ways = replacements.iter().flatten().filter(|way| way.by.contains(&index));
+        let places = std::iter::once(&best.at).chain(ways.map(|way| &way.at));
+        let places = places.filter_map(|at| coarse.found(at.clone()));
+        let ends: Vec<Ends> =
+            places.map(|from| held_within((coarse, margin), &from, (index, candidate), &free)).collect();
+        let low = ends.iter().map(|(low, _)| *low).fold(f64::INFINITY, f64::min);
+        let high = ends.iter().map(|(_, high)| *high).fold(f64::NEG_INFINITY, f64::max);
+        let (least, most) = stated(candidate);
+        if low <= logarithm(least) && high >= logarithm(most) {
+            continue;
+        }
+        let of = candidate.number.value;
+        let left = |end: f64, stated: Quantity| match (end - logarithm(stated)).abs() < 1e-9 {
+            true => stated,
+            false => rounded(of, end),
+        };
+        let left = (left(low, least), left(high, most));
+        let place = kept.iter().position(|(other, _)| *other == index).unwrap_or_else(|| {
+            kept.push((index, KeptNumber::of(candidate, KeptReason::NotSeen, None)));
+            kept.len() - 1
+        });
+        kept[place].1.hold(left);
+    }
     kept.sort_by_key(|(index, _)| *index);
     let kept = kept.into_iter().map(|(_, kept)| kept).collect();
     Ok(Told { best, written, free, covariance, alike: of_kept, open, replacements, kept })
@@ -393,22 +425,27 @@ fn given_back(
     })
 }
 
-/// Between what a number may be that no point feels where it is: on each side as far as the base allows, or to where the points
-/// begin to fit worse by more than a margin.
+/// How near the end of an interval is looked for where others are fitted anew beside each try, as a logarithm.
+const NEAR: f64 = 2.0 * SCALE;
+
+/// Between what a number may be: on each side as far as the base allows, or to where the points fit worse by more than a margin, also
+/// with the fitted numbers where these go then.
 fn held_within(
-    search: &Search<'_>,
+    (search, margin): (&Search<'_>, f64),
     best: &Found,
     (index, candidate): (usize, &Candidate),
-    margin: f64,
+    free: &[usize],
 ) -> Ends {
     let (low, high) = stated(candidate);
     let from = best.at[index];
-    let fits = |value: f64| {
-        let mut at = best.at.clone();
+    let enough = search.cost(&best.predicted) + margin;
+    let found = |start: &[f64], value: f64| {
+        let mut at = start.to_vec();
         at[index] = value;
-        search.found(at).is_some_and(|found| found.cost <= best.cost + margin)
+        search.found(at)
     };
     let reach = |end: f64| {
+        let fits = |value: f64| found(&best.at, value).is_some_and(|found| found.cost <= enough);
         if fits(end) {
             return end;
         }
@@ -417,7 +454,25 @@ fn held_within(
             let middle = (within + beyond) / 2.0;
             *(if fits(middle) { &mut within } else { &mut beyond }) = middle;
         }
-        within
+        if free.is_empty() {
+            return within;
+        }
+        // Where the others give way the number may go farther, each try from where the last one that fits left them.
+        let mut start = best.at.clone();
+        let mut fits_anew = |value: f64| {
+            let Some(there) = found(&start, value) else { return false };
+            let anew = Some(search.descend(there, free)).filter(|found| found.cost <= enough);
+            anew.inspect(|found| start.clone_from(&found.at)).is_some()
+        };
+        if fits_anew(end) {
+            return end;
+        }
+        beyond = end;
+        while (beyond - within).abs() > NEAR {
+            let middle = (within + beyond) / 2.0;
+            *(if fits_anew(middle) { &mut within } else { &mut beyond }) = middle;
+        }
+        beyond
     };
     (reach(logarithm(low).min(from)), reach(logarithm(high).max(from)))
 }

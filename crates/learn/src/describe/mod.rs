@@ -138,7 +138,20 @@ fn chosen(facts: &MachineFacts, card: Option<&str>) -> Result<Option<PciAddress>
             None => Err(DescribeError::NoSuchCard { named: named.to_string(), known: names(&slots) }),
         };
     }
-    // A machine has network cards for its own needs; those that RDMA devices belong to are meant.
+    let slots = meant(facts, &network, slots);
+    match slots.len() {
+        0 => Ok(None),
+        1 => Ok(slots.first().and_then(first)),
+        _ => Err(DescribeError::SeveralCards(names(&slots))),
+    }
+}
+
+/// Of a machine's network cards those that RDMA devices belong to, as far as that is said: others are for its own needs.
+fn meant(
+    facts: &MachineFacts,
+    network: &BTreeSet<PciAddress>,
+    slots: BTreeSet<PciAddress>,
+) -> BTreeSet<PciAddress> {
     let known: BTreeSet<PciAddress> =
         facts.rdma.iter().filter_map(|port| port.address.as_ref()).map(|own| own.value.slot()).collect();
     let drivers: BTreeSet<&str> = facts
@@ -156,23 +169,29 @@ fn chosen(facts: &MachineFacts, card: Option<&str>) -> Result<Option<PciAddress>
         .map(|own| own.slot())
         .collect();
     let of_known: BTreeSet<PciAddress> = slots.intersection(&known).copied().collect();
-    let candidates = [of_known, by_driver, slots].into_iter().find(|slots| !slots.is_empty());
-    match candidates {
-        None => Ok(None),
-        Some(slots) if slots.len() == 1 => Ok(slots.first().and_then(first)),
-        Some(slots) => Err(DescribeError::SeveralCards(names(&slots))),
-    }
+    [of_known, by_driver, slots].into_iter().find(|slots| !slots.is_empty()).unwrap_or_default()
 }
 
-/// The ports of a card: those that /sys places on it, or all where it places none.
+/// The ports of a card: those that /sys places on it, or all where it places none and they can be of no other card.
 fn ports(facts: &MachineFacts, card: PciAddress) -> Vec<&RdmaPortFacts> {
     let is_placed = |port: &&RdmaPortFacts| port.address.is_some();
     let is_on =
         |port: &&RdmaPortFacts| port.address.as_ref().is_some_and(|own| own.value.slot() == card.slot());
     match facts.rdma.iter().any(|port| is_placed(&port)) {
         true => facts.rdma.iter().filter(is_on).collect(),
+        false if is_unplaced(facts) => Vec::new(),
         false => facts.rdma.iter().collect(),
     }
+}
+
+/// Whether several RDMA devices stand in several cards and nothing says which in which.
+fn is_unplaced(facts: &MachineFacts) -> bool {
+    let network: BTreeSet<PciAddress> =
+        facts.pci.iter().filter(|(_, own)| own.is_network()).map(|(own, _)| *own).collect();
+    let slots = network.iter().map(|own| own.slot()).collect();
+    let devices: BTreeSet<&str> = facts.rdma.iter().map(|port| port.device.as_str()).collect();
+    let is_placed = facts.rdma.iter().any(|port| port.address.is_some());
+    !is_placed && devices.len() > 1 && meant(facts, &network, slots).len() > 1
 }
 
 /// The links between the card's function and the root, the nearest first.
@@ -321,9 +340,9 @@ fn describe_ports(facts: &MachineFacts, ports: &[&RdmaPortFacts], description: &
         let size = Quantity::Bytes(mtu.value);
         numbers.push(known(DraftPart::Network, "mtu", size, Provenance::Measured, "active_mtu", &mtu.at));
     }
-    let layers = ports.iter().filter_map(|port| port.link_layer.as_ref());
-    let mut headers = layers.filter_map(|layer| Some((layer, PacketHeader::of_link_layer(&layer.value)?)));
-    if let Some((layer, header)) = headers.next() {
+    let layers = || ports.iter().filter(is_up).filter_map(|port| port.link_layer.as_ref());
+    let header = PacketHeader::of_link_layers(layers().map(|layer| Some(layer.value.as_str())));
+    if let Some((layer, header)) = layers().next().zip(header) {
         let size = Quantity::Bytes(header.size);
         let what = header.what;
         numbers.push(DraftNumber {
@@ -408,6 +427,11 @@ fn unsaid(facts: &MachineFacts, card: Option<PciAddress>, description: &mut Desc
         "no bridge above the card is listed, whose link may be slower: `lspci -vvv` without `-s` lists all",
     );
     say(facts.rdma.is_empty(), "ports, MTU and READs in flight are not said: `ibv_devinfo -v`");
+    say(
+        is_unplaced(facts),
+        "which RDMA devices are the card's is not said, so that ports, MTU and READs in flight are left out: \
+         `ls -l /sys/class/infiniband`, as `offpath collect` has it",
+    );
     say(facts.processor.cores().is_none(), "cores and clock are not said: `lscpu`");
     let has_memory =
         facts.memory_bytes.is_some() || facts.nodes.values().any(|node| node.memory_bytes.is_some());

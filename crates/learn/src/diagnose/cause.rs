@@ -3,7 +3,7 @@
 use super::points::{Series, SeriesPlace, UNITS};
 use crate::run::{RunKind, RunLength, ToolRun};
 use offpath_logs::TrafficDirections;
-use offpath_profile::System;
+use offpath_profile::{Pcie, System};
 use offpath_quantity::{BitRate, Bytes, Time};
 use offpath_route::Router;
 use std::collections::BTreeSet;
@@ -328,6 +328,34 @@ impl CauseChange {
     }
 }
 
+/// PCIe links of hosts.
+pub(super) fn links_of_hosts(system: &System) -> impl Iterator<Item = &Pcie> {
+    system.machines.iter().flat_map(|machine| {
+        let is_host =
+            |name: &str| machine.endpoints.iter().any(|own| own.name == name && own.processor.is_host);
+        let links = machine.links.iter().filter(move |link| is_host(&link.from) || is_host(&link.to));
+        links.filter_map(|link| link.pcie.as_ref())
+    })
+}
+
+/// A share of what the slowest port of a system carries: a share alone says nothing where nobody has seen the port at its whole rate.
+pub(super) fn of_ports(system: &System, share: f64) -> String {
+    of_rates(system.machines.iter().map(|machine| machine.nic.port_rate), share)
+}
+
+/// A share of what the slowest PCIe link of a host carries.
+pub(super) fn of_links(system: &System, share: f64) -> String {
+    of_rates(links_of_hosts(system).map(|pcie| pcie.rate), share)
+}
+
+fn of_rates(rates: impl Iterator<Item = BitRate>, share: f64) -> String {
+    let share = (share * 1e3).round() / 1e3;
+    let Some(rate) = rates.min().map(|rate| rate.bits_per_second() as f64 / 1e9) else {
+        return format!("{share} of its rate");
+    };
+    format!("{share} of its rate, {:.0} of {rate:.0} Gbit/s", rate * share)
+}
+
 /// The degrees of every cause that a system leaves room for.
 pub(super) fn variants(
     system: &System,
@@ -339,7 +367,7 @@ pub(super) fn variants(
     let mut add =
         |cause: Cause, degree: String, change: CauseChange| all.push(CauseDegree { cause, degree, change });
     for share in [0.5, 0.25, 0.125, 0.0625] {
-        add(Cause::PcieLink, format!("{share} of its rate"), CauseChange::LinkShare(share));
+        add(Cause::PcieLink, of_links(system, share), CauseChange::LinkShare(share));
     }
     for ns in [100, 250, 500, 1000] {
         let more = Time::from_ns(ns);
@@ -378,7 +406,7 @@ pub(super) fn variants(
         add(Cause::DdioOff, "off".to_string(), CauseChange::NoDdio);
     }
     for share in [0.5, 0.4, 0.25, 0.1, 0.05] {
-        add(Cause::PortRate, format!("{share} of its rate"), CauseChange::PortShare(share));
+        add(Cause::PortRate, of_ports(system, share), CauseChange::PortShare(share));
     }
     let requester = path.split('-').next().unwrap_or_default();
     for other in router.paths_of(offpath_route::Verb::Read) {

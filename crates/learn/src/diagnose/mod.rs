@@ -80,7 +80,8 @@ pub struct DiagnosedPoint {
     pub expected_as_stated: LogFigure,
     /// The measured performance as a share of the expected one; of a latency the inverse.
     pub share: f64,
-    /// The same by the mean of latencies, where that lies so far above their median that some operations waited.
+    /// The same by the mean, of rows whose median is compared: of latencies where it lies so far above it that some operations
+    /// waited, and of rates of several windows where it is below it.
     pub mean_share: Option<f64>,
     /// The same of the run as the log states it.
     pub share_as_stated: f64,
@@ -92,8 +93,14 @@ pub struct DiagnosedPoint {
     pub bound_by: String,
 }
 
+/// The performance that the mean of a row says, as a share of what its median says, where an acceptance test asks for both.
+fn mean_over(point: &points::Point) -> Option<f64> {
+    let waited = point.tail.filter(|tail| tail.times > shape::OVER_MEDIAN).map(|tail| 1.0 / tail.times);
+    waited.or(point.mean_of_windows.filter(|share| *share < 1.0))
+}
+
 impl DiagnosedPoint {
-    /// The share that an acceptance test asks for: of a row that prints both, of the mean as of the median.
+    /// The share that an acceptance test asks for: of a row that has both, of the mean as of the median.
     pub fn least_share(&self) -> f64 {
         self.mean_share.map_or(self.share, |mean| mean.min(self.share))
     }
@@ -195,6 +202,8 @@ pub struct Diagnosis {
     pub assumed: Vec<String>,
     /// What the files of the machine say and the rows prove wrong.
     pub contradictions: Vec<String>,
+    /// Whether some of these prove that the files are not of this machine, so that nothing in them is evidence.
+    pub are_files_refuted: bool,
     /// What the files of the machine say that none has that is to be accepted.
     pub faults: Vec<String>,
     /// Figures that are not compared, by the reason.
@@ -315,11 +324,7 @@ pub fn diagnose(
             expected: figure,
             expected_as_stated: figure_as_stated,
             share: measured / reference,
-            mean_share: row
-                .point
-                .tail
-                .filter(|(times, _)| *times > shape::OVER_MEDIAN)
-                .map(|(times, _)| measured / reference / times),
+            mean_share: mean_over(row.point).map(|mean| measured / reference * mean),
             share_as_stated: measured / stated,
             leeway: leeway(&row.runs.reference),
             leeway_as_stated: leeway(&row.runs.stated),
@@ -348,16 +353,19 @@ pub fn diagnose(
         contradictions: machine
             .map(|machine| contradictions(&rows, system, path, machine))
             .unwrap_or_default(),
-        faults: machine.map(|machine| faults(&rows, machine)).unwrap_or_default(),
+        are_files_refuted: false,
+        faults: Vec::new(),
         skipped,
         left_aside: aside.into_rows(),
         repeated: repeated.into_rows(),
     };
+    // Files that the rows prove wrong are of another machine or another day: nothing in them is evidence.
+    diagnosis.are_files_refuted = !diagnosis.contradictions.is_empty();
+    let machine = machine.filter(|_| !diagnosis.are_files_refuted);
+    diagnosis.faults = machine.map(|machine| faults(&rows, machine)).unwrap_or_default();
     if kept.is_empty() {
         return Ok(diagnosis);
     }
-    // Files that the rows prove wrong are of another machine or another day: nothing in them is evidence.
-    let machine = machine.filter(|_| diagnosis.contradictions.is_empty());
     let of_reference: Vec<(&Row, f64)> = kept.iter().map(|(row, gap, _)| (*row, *gap)).collect();
     let of_stated: Vec<(&Row, f64)> = kept.iter().map(|(row, _, gap)| (*row, *gap)).collect();
     let leeways: Vec<Leeway> = diagnosis.points.iter().map(|point| point.leeway_as_stated).collect();

@@ -45,6 +45,11 @@ struct LogRow {
     /// Of a latency, in seconds.
     mean_latency: Option<f64>,
     longest_latency: Option<f64>,
+    least_latency: Option<f64>,
+    p99_latency: Option<f64>,
+    /// Of windows that were counted each by itself, operations per second of the slowest and of the fastest one.
+    slowest: Option<f64>,
+    fastest: Option<f64>,
     /// With its key, its own rounding, and whether its unit is from the message rate.
     mean: Option<(LogFigure, Arc<str>, f64, bool)>,
     /// With its own rounding.
@@ -129,6 +134,18 @@ impl LoggedFigures {
             }
             (MetricSubject::Latency, MetricStatistic::Max, LogFigure::Time(time)) => {
                 row.longest_latency.get_or_insert(time.as_seconds());
+            }
+            (MetricSubject::Latency, MetricStatistic::Min, LogFigure::Time(time)) => {
+                row.least_latency.get_or_insert(time.as_seconds());
+            }
+            (MetricSubject::Latency, MetricStatistic::Percentile(99_000), LogFigure::Time(time)) => {
+                row.p99_latency.get_or_insert(time.as_seconds());
+            }
+            (MetricSubject::OperationRate, MetricStatistic::Min, _) => {
+                row.slowest.get_or_insert(value);
+            }
+            (MetricSubject::OperationRate, MetricStatistic::Max, _) => {
+                row.fastest.get_or_insert(value);
             }
             _ => {}
         }
@@ -281,12 +298,26 @@ pub(super) struct Point {
     pub conditions: Arc<LogConditions>,
     /// The highest figure of the row, where it prints one: how far apart a run's best and its mean are.
     pub peak: Option<f64>,
-    /// Of a row whose figure is the median of latencies: how many times that the mean is, and the longest in seconds.
-    pub tail: Option<(f64, Option<f64>)>,
+    /// Of a row whose figure is the median of latencies.
+    pub tail: Option<LatencyTail>,
+    /// Of a row whose figure is the median of windows' rates: the mean over all of them, as a share of it. A run that prints
+    /// one mean of all has no other.
+    pub mean_of_windows: Option<f64>,
     /// The row's mean bandwidth, with its key, where it prints one.
     bandwidth: Option<(LogFigure, Arc<str>)>,
     /// That bandwidth over size times message rate, where rounding leaves enough of both.
     bandwidth_times: Option<f64>,
+}
+
+/// How far latencies reach beyond the median that is compared.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LatencyTail {
+    /// How many times the median the mean is.
+    pub times: f64,
+    /// Whether it is that at least: a row without a mean bounds it by its least, its median and its 99th percentile.
+    pub is_bound: bool,
+    /// The longest, in seconds.
+    pub longest: Option<f64>,
 }
 
 impl Point {
@@ -329,7 +360,8 @@ pub(super) fn series(figures: LoggedFigures) -> Found {
     let mut found: Vec<Series> = Vec::new();
     for ((file, place), row) in rows {
         let line = printed.row(place).line;
-        let LogRow { is_of_run, best, peak, mean_latency, longest_latency, mean, rate } = row;
+        let (tail, of_windows) = (row.tail(), row.mean_of_windows());
+        let LogRow { is_of_run, best, peak, fastest, mean, rate, .. } = row;
         let Some(best) = best else {
             if is_of_run {
                 aside.add(place, (&file, line), NOT_PREDICTED);
@@ -349,13 +381,16 @@ pub(super) fn series(figures: LoggedFigures) -> Found {
             let is_told = of_mean + of_rate <= MOST_ROUNDING && times.is_finite() && times > 0.0;
             is_told.then_some(times)
         });
-        let peak = peak.zip(mean.as_ref()).map(|(peak, (mean, ..))| peak / mean.value());
-        let tail = mean_latency.filter(|_| !best.is_mean_latency && best.subject == MetricSubject::Latency);
-        let tail = tail.map(|mean| (mean * performance(best.figure), longest_latency));
+        let mean_of_windows = of_windows.zip(rate).map(|(mean, (median, _))| mean / performance(median));
+        let peak = match of_windows {
+            Some(mean) => fastest.map(|fastest| fastest / mean),
+            None => peak.zip(mean.as_ref()).map(|(peak, (mean, ..))| peak / mean.value()),
+        };
         let point = Point {
             place,
             line,
             tail,
+            mean_of_windows,
             measured: best.figure,
             metric: best.key,
             conditions: best.conditions.clone(),
@@ -370,7 +405,8 @@ pub(super) fn series(figures: LoggedFigures) -> Found {
         let is_of_measure = best.tool == LogTool::Measure;
         if is_of_measure {
             // They stand in the order of its suite.
-            Arc::make_mut(&mut common.more).remove("windows_measured");
+            let more = Arc::make_mut(&mut common.more);
+            more.retain(|key, _| !WINDOWS.contains(key));
         }
         let is_of = |one: &Series| one.file == file && one.kind == kind && one.conditions == common;
         let known = match is_of_measure {
@@ -395,6 +431,45 @@ pub(super) fn series(figures: LoggedFigures) -> Found {
     }
     found.retain(|series| !series.points.is_empty());
     Found { series: found, skipped, aside, repeated: again }
+}
+
+/// What a point of `offpath measure` says of its windows.
+const WINDOWS: [&str; 3] = ["windows_measured", "windows_requests", "windows_time_ps"];
+
+impl LogRow {
+    /// Operations per second over all windows of a point, as one run over all of them would print it.
+    fn mean_of_windows(&self) -> Option<f64> {
+        let conditions = &self.best.as_ref()?.conditions;
+        let of = |key: &str| match conditions.more.get(key) {
+            Some(LogDetail::Number(number @ 1..)) => Some(*number as f64),
+            _ => None,
+        };
+        let (median, _) = self.rate?;
+        if conditions.directions != Some(TrafficDirections::Both) {
+            return Some(of("windows_requests")? / (of("windows_time_ps")? / 1e12));
+        }
+        // Each direction has windows of its own: a slow one takes as long as the others at least, so that the mean is at most
+        // that of windows of one length, of which half are as fast as the fastest.
+        let (count, half) = (of("windows_measured")?, (of("windows_measured")? / 2.0).floor());
+        let between = count - half - 1.0;
+        Some((self.slowest? + between * performance(median) + half * self.fastest?) / count)
+    }
+
+    /// How far the latencies of a row reach beyond its median.
+    fn tail(&self) -> Option<LatencyTail> {
+        let best = self.best.as_ref()?;
+        if best.is_mean_latency || best.subject != MetricSubject::Latency {
+            return None;
+        }
+        let (median, longest) = (1.0 / performance(best.figure), self.longest_latency);
+        if let Some(mean) = self.mean_latency {
+            return Some(LatencyTail { times: mean / median, is_bound: false, longest });
+        }
+        // Half took the least at least, the others the median, and one of a hundred what 99 of them stay below.
+        let most = self.p99_latency.or(longest.map(|_| median))?;
+        let mean = 0.5 * self.least_latency.unwrap_or(0.0) + 0.49 * median + 0.01 * most;
+        Some(LatencyTail { times: mean / median, is_bound: true, longest })
+    }
 }
 
 /// Why a figure cannot be held to a model.

@@ -1,7 +1,7 @@
 //! Causes by how much of the gap each explains, alone and in pairs.
 
-use super::cause::{Cause, CauseChange, CauseDegree};
-use super::machine::spoken_for;
+use super::cause::{Cause, CauseChange, CauseDegree, of_links, of_ports};
+use super::machine::{is_stated, spoken_for};
 use super::points::{self, PrintedUnit, Runs, UNITS};
 use super::rows::{MOST_DEVIATION, Row, changed, deviation, is_off, is_systematic};
 use super::{CauseGroup, Diagnosis, Finding, shape};
@@ -54,23 +54,24 @@ pub(super) fn of_plateau(rows: &[(&Row, f64)], system: &System, path: &str) -> V
         let all = rows.iter().filter_map(|(row, _)| Some((*row, of(row)?)));
         all.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(row, _)| row)
     };
-    let of = |row: Option<&Row>, cause: Cause, change: fn(f64) -> CauseChange, degree: fn(f64) -> String| {
-        let row = row?;
-        let (run, measured) = (&row.runs.reference, row.point.performance());
-        let mut share = 1.0;
-        for _ in 0..=CORRECTIONS {
-            let expected = changed(system, path, &[&change(share)])?.expect(run).ok()?;
-            let ratio = measured / points::performance(row.figure(&expected)?);
-            if share < 1.0 && (ratio - 1.0).abs() < AT_PLATEAU {
-                return Some(CauseDegree { cause, degree: degree(share), change: change(share) });
+    let of =
+        |row: Option<&Row>, cause: Cause, change: fn(f64) -> CauseChange, degree: &dyn Fn(f64) -> String| {
+            let row = row?;
+            let (run, measured) = (&row.runs.reference, row.point.performance());
+            let mut share = 1.0;
+            for _ in 0..=CORRECTIONS {
+                let expected = changed(system, path, &[&change(share)])?.expect(run).ok()?;
+                let ratio = measured / points::performance(row.figure(&expected)?);
+                if share < 1.0 && (ratio - 1.0).abs() < AT_PLATEAU {
+                    return Some(CauseDegree { cause, degree: degree(share), change: change(share) });
+                }
+                share *= ratio;
+                if !SHARES.contains(&share) {
+                    return None;
+                }
             }
-            share *= ratio;
-            if !SHARES.contains(&share) {
-                return None;
-            }
-        }
-        None
-    };
+            None
+        };
     let bytes = greatest(&|row| Some(row.rate_per_s()? * row.runs.reference.payload.get() as f64));
     // A thread that is slower shows where it bound before, of the run as it is stated: a depth of 1 is no slow clock. Of many rows at one rate the greatest is so by its noise.
     let is_of_thread = |row: &Row| {
@@ -86,12 +87,11 @@ pub(super) fn of_plateau(rows: &[(&Row, f64)], system: &System, path: &str) -> V
     at_greatest.retain(|(_, rate)| *rate >= NEAR_GREATEST * most);
     let messages =
         at_greatest.get(at_greatest.len() / 2).map(|(row, _)| *row).filter(|row| is_of_thread(row));
-    let rate = |share: f64| format!("{share:.3} of its rate");
     let times: fn(f64) -> CauseChange = |share| CauseChange::ProcessorTimes(1.0 / share);
     [
-        of(bytes, Cause::PortRate, CauseChange::PortShare, rate),
-        of(bytes, Cause::PcieLink, CauseChange::LinkShare, rate),
-        of(messages, Cause::ProcessorClock, times, |share| format!("{:.2} times as long", 1.0 / share))
+        of(bytes, Cause::PortRate, CauseChange::PortShare, &|share| of_ports(system, share)),
+        of(bytes, Cause::PcieLink, CauseChange::LinkShare, &|share| of_links(system, share)),
+        of(messages, Cause::ProcessorClock, times, &|share| format!("{:.2} times as long", 1.0 / share))
             .filter(
                 |degree| matches!(degree.change, CauseChange::ProcessorTimes(times) if times <= MOST_TIMES),
             ),
@@ -289,22 +289,25 @@ impl Fit<'_, '_> {
         let least_share = if diagnosis.verdict.is_slight() { LEAST_SMALL_SHARE } else { LEAST_SHARE };
         let mut ranked: Vec<Candidate> =
             best.into_values().filter(|one| share(one.error) >= least_share).collect();
-        // What the log itself states is no guess, nor is a half that leaves as little: another cause has to explain clearly more to go
+        // What the log itself or the machine states is no guess, nor is a half that leaves as little: another cause has to explain clearly more to go
         // before it.
         let is_half =
             |one: &Candidate| one.cause == Cause::HalfCounted && one.error <= STATED * error_without;
         let stated = |one: &Candidate| {
-            let is_stated = !one.evidence.is_empty() || is_half(one);
+            let is_stated =
+                !one.evidence.is_empty() || is_half(one) || is_stated(&one.change, self.system, machine);
             if is_stated { STATED * error_without } else { 0.0 }
         };
         ranked.sort_by(|a, b| (a.error - stated(a)).total_cmp(&(b.error - stated(b))));
-        for candidate in &mut ranked {
-            candidate.evidence.extend(spoken_for(candidate.cause, machine));
-            candidate.evidence.extend(shape::spoken_for(candidate.cause, diagnosis));
-        }
         let mut left = ranked.first().map_or(error_without, |one| one.error);
         if let Some(pair) = self.pair(variants, error_without, &mut ranked, diagnosis) {
             left = pair;
+        }
+        // To the degree that stands: beside another cause it may be another one.
+        for candidate in &mut ranked {
+            let said = spoken_for(candidate.cause, &candidate.change, self.system, machine);
+            candidate.evidence.extend(said);
+            candidate.evidence.extend(shape::spoken_for(candidate.cause, diagnosis));
         }
         let mut groups: Vec<(Vec<f64>, CauseGroup)> = Vec::new();
         for candidate in ranked {

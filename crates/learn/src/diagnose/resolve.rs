@@ -1,11 +1,13 @@
 //! Which program a log without its head is of, and what is taken as that program has it.
 
-use super::cause::{CauseChange, CauseDegree};
+use super::cause::{CauseChange, CauseDegree, half};
 use super::points::{self, Point, Runs, Series};
+use super::rank::SAME;
 use super::rows::{MOST_DEVIATION, MOST_OF_SERIES, Row, changed, deviation, gap};
 use crate::expect::ToolBench;
 use crate::run::{MANY_QUEUE_PAIRS, RunKind, ToolProgram, is_software};
 use offpath_profile::System;
+use offpath_route::Verb;
 use std::fmt;
 
 /// A program that may have written a series, and of how many queue pairs.
@@ -75,7 +77,7 @@ pub(super) fn resolve(
     if let [reading] = candidates[..] {
         return Some(Resolved { reading, runs: of(&reading), others: Vec::new() });
     }
-    let mut best: Option<(f64, Reading, Vec<Option<Runs>>)> = None;
+    let mut all: Vec<(f64, Reading, Vec<Option<Runs>>)> = Vec::new();
     let mut fitting = Vec::new();
     for reading in candidates {
         let runs = of(&reading);
@@ -102,6 +104,9 @@ pub(super) fn resolve(
             fitting.push(reading);
         }
         let mut error = error_of(healthy, None);
+        // That half is counted is a cause of these rows alone, whatever the others of the log are.
+        let halved = half(std::iter::once(series)).expect("it has one series");
+        error = error.min(error_of(healthy, Some(&halved.change)));
         for (index, variant) in variants.iter().enumerate() {
             let bench = match (variant.change.is_of_system(), &variant.change) {
                 (false, CauseChange::OtherPath(_)) | (true, _) => {
@@ -123,12 +128,18 @@ pub(super) fn resolve(
         };
         let as_usual =
             series.points.iter().filter(|point| usual(point)).count() as f64 / series.points.len() as f64;
+        // By its iterations alone a run of several is as likely as one of one queue pair with another number of them, unless it is a
+        // power of two, as people ask for.
         let is_said = series.conditions.queue_pairs.is_none() && reading.queue_pairs > 1;
-        let penalty = 0.05 * (1.0 - as_usual + f64::from(is_said));
-        if best.as_ref().is_none_or(|(least, _, _)| error + penalty < *least) {
-            best = Some((error + penalty, reading, runs));
-        }
+        let of_said = if reading.queue_pairs.is_power_of_two() { 0.4 } else { 1.0 };
+        let penalty = 0.05 * (1.0 - as_usual + if is_said { of_said } else { 0.0 });
+        all.push((error + penalty, reading, runs));
     }
+    // What rows cannot tell apart is taken for a READ or a WRITE, as most logs are, and what else it may be is said.
+    let least = all.iter().map(|(error, ..)| *error).min_by(f64::total_cmp)?;
+    let rank = |reading: &Reading| reading.program.verb == Verb::Send;
+    let near = all.into_iter().filter(|(error, ..)| *error <= least + SAME);
+    let best = near.min_by(|a, b| rank(&a.1).cmp(&rank(&b.1)).then(a.0.total_cmp(&b.0)));
     let (_, reading, runs) = best?;
     fitting.retain(|other| *other != reading);
     Some(Resolved { reading, runs, others: fitting })

@@ -1,6 +1,6 @@
 //! What rows look like by themselves, whatever a model expects of them, and what the model has no number for.
 
-use super::points::{Point, PrintedUnit, Series, performance};
+use super::points::{LatencyTail, Point, PrintedUnit, Series, performance};
 use super::rows::Row;
 use super::{Cause, Diagnosis, DiagnosisVerdict, GAP};
 use crate::describe::{Description, OddityKind};
@@ -133,25 +133,25 @@ pub(super) fn shapes(all: &[Series], system: &System) -> Vec<RowShape> {
                     add("step", (pair[0].0, pair[1].0), what);
                 }
             }
-            let is_timer = |(.., longest): &(u64, f64, Option<f64>)| {
-                longest.is_some_and(|longest| longest >= TIMER.start)
-            };
-            let tails: Vec<(u64, f64, Option<f64>)> = series
+            let is_timer =
+                |(_, tail): &(u64, LatencyTail)| tail.longest.is_some_and(|longest| longest >= TIMER.start);
+            let tails: Vec<(u64, LatencyTail)> = series
                 .points
                 .iter()
-                .filter_map(|point| point.tail.map(|(times, longest)| (point.line, times, longest)))
-                .filter(|one| one.1 > OVER_MEDIAN || is_timer(one))
+                .filter_map(|point| point.tail.map(|tail| (point.line, tail)))
+                .filter(|one| one.1.times > OVER_MEDIAN || is_timer(one))
                 .collect();
-            if let Some((line, times, longest)) =
-                tails.iter().max_by(|one, other| one.1.total_cmp(&other.1)).copied()
+            if let Some((line, LatencyTail { times, is_bound, longest })) =
+                tails.iter().max_by(|one, other| one.1.times.total_cmp(&other.1.times)).copied()
             {
                 let name = if tails.iter().any(is_timer) { TIMER_WAIT } else { TAIL };
                 let longest =
                     longest.map(|longest| format!(", and the longest took {:.3} ms", longest * 1e3));
                 let what = format!(
                     "in {} some operations waited for something, of which a median, and with it the verdict, says nothing: in line {line} the \
-                     mean is {times:.2} times the median{}",
+                     mean is {}{times:.2} times the median{}",
                     in_rows(tails.len()),
+                    if is_bound { "at least " } else { "" },
                     longest.unwrap_or_default()
                 );
                 add(name, (tails[0].0, tails[tails.len() - 1].0), what);
@@ -252,7 +252,8 @@ pub(super) fn bursts(kept: &[(&Row, f64, f64)]) -> Vec<RowShape> {
     let mut found: Vec<RowShape> = Vec::new();
     let burst = |(row, _, gap): &(&Row, f64, f64)| {
         let times = row.point.peak.filter(|times| *times > OVER)?;
-        Some((row.series.place(), row.point.line, times, times / gap.exp()))
+        let mean = row.point.mean_of_windows.unwrap_or(1.0);
+        Some((row.series.place(), row.point.line, times, times * mean / gap.exp()))
     };
     let all: Vec<_> = kept.iter().filter_map(burst).collect();
     for series in all.chunk_by(|one, other| one.0 == other.0) {

@@ -169,12 +169,7 @@ impl NoRate {
     /// Whether it counts what is lost, of which then nobody knows.
     pub fn loses(&self) -> bool {
         if let Counted::Unknown { .. } = self.counted {
-            // The kernel drops packets of its own for many reasons, in its own statistics and in rings that it reads.
-            return match self.key.place {
-                CounterPlace::PortCounters | CounterPlace::HardwareCounters => true,
-                CounterPlace::Ethtool => self.key.name.ends_with("_phy"),
-                CounterPlace::NetStatistics | CounterPlace::TlpCounters | CounterPlace::Prometheus => false,
-            };
+            return CounterMeaning::is_of_card(self.key.place, &self.key.name);
         }
         let meaning = CounterMeaning::of(self.key.place, &self.key.name);
         matches!(meaning.map(|meaning| meaning.speaks_of), Some(SpeaksOf::Trouble(trouble)) if trouble.loses())
@@ -297,7 +292,7 @@ impl Watch<'_> {
                 counters.iter().map(move |(key, sum)| (&COUNTERS[*index], key, sum))
             })
             .filter_map(|(meaning, (place, name), sum)| {
-                let per_s = (*sum)? as f64 * meaning.worth as f64 / seconds;
+                let per_s = (*sum)? as f64 * meaning.worth_at(*place) as f64 / seconds;
                 per_s.is_finite().then(|| (*place, name.to_string(), meaning, per_s))
             })
             .collect();
@@ -346,7 +341,7 @@ impl Watch<'_> {
             let meaning = CounterMeaning::of(key.place, &key.name)?;
             match (meaning.speaks_of, counted) {
                 (SpeaksOf::Port { inbound: true, bytes: false, .. }, Counted::Grew { by, .. }) => {
-                    Some(*by as f64 * meaning.worth as f64)
+                    Some(*by as f64)
                 }
                 _ => None,
             }

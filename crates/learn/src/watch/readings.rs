@@ -1,7 +1,10 @@
 //! Readings of counters by their times, and what was counted between two of them.
 
 use super::table::{CounterMeaning, CounterPlace};
-use offpath_logs::{LogCaution, LogDetail, LogFigure, LogMeasurement, LogTool, MetricSubject};
+use offpath_logs::{
+    LogCaution, LogConditions, LogDetail, LogFigure, LogMeasurement, LogRemark, LogTool, MetricSubject,
+    sysfs_counter,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Which counter of which device.
@@ -62,6 +65,8 @@ pub enum Counted {
         /// By so much.
         by: u64,
     },
+    /// A file of it holds no number, as `N/A (no PMA)`, and no two readings have one: what was counted is not known.
+    Unread,
     /// It grew by so much, and no row of the table has it: by its name it counts errors, of what is not known.
     Unknown {
         /// By so much.
@@ -91,6 +96,8 @@ pub struct CounterReadings {
     by_time: BTreeMap<u64, BTreeMap<CounterKey, u64>>,
     /// Counters that stand twice in one reading, with other values.
     ambiguous: BTreeSet<CounterKey>,
+    /// Counters whose file held no number in a reading.
+    unread: BTreeSet<CounterKey>,
 }
 
 impl CounterReadings {
@@ -113,6 +120,11 @@ impl CounterReadings {
             }
         }
         None
+    }
+
+    /// Takes what a log says of a line that gives no figure: a counter's file without a number is a counter that is there.
+    pub fn add_remark(&mut self, remark: &LogRemark) {
+        self.unread.extend(sysfs_counter(&remark.text).as_ref().and_then(key));
     }
 
     /// Devices that readings name.
@@ -143,44 +155,92 @@ impl CounterReadings {
         self.ambiguous.iter()
     }
 
-    /// Each two readings that follow one another: when the first was taken and the second, in nanoseconds since 1970, and
-    /// what each counter did that both have, or the first where the second has others of its place.
-    pub fn intervals(&self) -> impl Iterator<Item = (u64, u64, BTreeMap<&CounterKey, Counted>)> {
-        self.by_time.iter().zip(self.by_time.iter().skip(1)).map(|((from, before), (to, after))| {
-            let both = after.iter().filter(|(key, _)| !self.ambiguous.contains(*key));
-            let counted = both.filter_map(|(key, now)| Some((key, counted(key, *before.get(key)?, *now))));
-            let mut counted: BTreeMap<&CounterKey, Counted> = counted.collect();
-            doubt(&mut counted);
-            let places: BTreeSet<(Option<String>, CounterPlace)> =
-                counted.keys().map(|key| (key.device.clone(), key.place)).collect();
-            // A reading that goes on and has an RDMA device no more has lost it, and is no other tool's.
-            let devices: BTreeSet<&String> = after.keys().filter_map(|key| key.device.as_ref()).collect();
-            // Nor is one that has some of a device's counters, as before, another tool's.
-            let read: BTreeSet<&String> = counted.keys().filter_map(|key| key.device.as_ref()).collect();
-            let is_lost = |key: &CounterKey| {
-                let device = key.device.as_ref().filter(|_| key.is_rdma() && !counted.is_empty());
-                device.is_some_and(|device| !devices.contains(device) || read.contains(device))
-            };
-            let gone: Vec<(&CounterKey, &u64)> = before
-                .iter()
-                .filter(|(key, _)| {
-                    !after.contains_key(*key)
-                        && !self.ambiguous.contains(*key)
-                        && (places.contains(&(key.device.clone(), key.place)) || is_lost(key))
-                })
-                .collect();
-            let come = after.iter().filter(|(key, to)| {
-                !before.contains_key(*key)
-                    && **to > 0
-                    && !self.ambiguous.contains(*key)
-                    && places.contains(&(key.device.clone(), key.place))
-            });
-            let come: Vec<(&CounterKey, &u64)> = come.collect();
-            counted.extend(gone.into_iter().map(|(key, from)| (key, Counted::Vanished { from: *from })));
-            counted.extend(come.into_iter().map(|(key, to)| (key, Counted::Appeared { to: *to })));
-            (*from, *to, counted)
-        })
+    /// What was counted between readings: when the first was taken and the second, in nanoseconds since 1970, and what each
+    /// counter did that both have, or the first where the second has others of its place, or whose file has no number.
+    ///
+    /// Counters of one device and place are compared with the last reading that has some of them: files of several tools have
+    /// their readings between those of others. Where no two readings have anything in common, neighbours stand for that.
+    pub fn intervals(&self) -> Vec<(u64, u64, BTreeMap<&CounterKey, Counted>)> {
+        let mut last: BTreeMap<CounterGroup, u64> = BTreeMap::new();
+        let mut all = Vec::new();
+        for (to, after) in &self.by_time {
+            let groups: BTreeSet<CounterGroup> = after.keys().map(group).collect();
+            let mut by_from: BTreeMap<u64, BTreeSet<CounterGroup>> = BTreeMap::new();
+            for group in &groups {
+                if let Some(from) = last.get(group) {
+                    by_from.entry(*from).or_default().insert(group.clone());
+                }
+            }
+            // What is gone is missed in the reading that was the last to have what is still there.
+            let newest = by_from.keys().next_back().copied();
+            for (from, groups) in by_from {
+                let is_newest = newest == Some(from);
+                all.push((
+                    from,
+                    *to,
+                    self.between(from, *to, &|key| groups.contains(&group(key)), is_newest),
+                ));
+            }
+            last.extend(groups.into_iter().map(|group| (group, *to)));
+        }
+        if all.is_empty() {
+            let times: Vec<u64> = self.by_time.keys().copied().collect();
+            all.extend(
+                times.windows(2).map(|two| (two[0], two[1], self.between(two[0], two[1], &|_| true, true))),
+            );
+        }
+        all
     }
+
+    /// What counters did between two readings, of those that `is_meant` has; with `with_lost` also what the second has no more of
+    /// all that the first has.
+    fn between(
+        &self,
+        from: u64,
+        to: u64,
+        is_meant: &dyn Fn(&CounterKey) -> bool,
+        with_lost: bool,
+    ) -> BTreeMap<&CounterKey, Counted> {
+        let (before, after) = (&self.by_time[&from], &self.by_time[&to]);
+        let is_meant = |key: &CounterKey| is_meant(key) && !self.ambiguous.contains(key);
+        let both = after.iter().filter(|(key, _)| is_meant(key));
+        let counted = both.filter_map(|(key, now)| Some((key, counted(key, *before.get(key)?, *now))));
+        let mut counted: BTreeMap<&CounterKey, Counted> = counted.collect();
+        doubt(&mut counted);
+        let places: BTreeSet<CounterGroup> = counted.keys().map(|key| group(key)).collect();
+        // A reading that goes on and has an RDMA device no more has lost it, and is no other tool's.
+        let devices: BTreeSet<&String> = after.keys().filter_map(|key| key.device.as_ref()).collect();
+        // Nor is one that has some of a device's counters, as before, another tool's.
+        let read: BTreeSet<&String> = counted.keys().filter_map(|key| key.device.as_ref()).collect();
+        let is_lost = |key: &CounterKey| {
+            let is_own = with_lost && key.is_rdma() && !counted.is_empty() && !self.ambiguous.contains(key);
+            let device = key.device.as_ref().filter(|_| is_own);
+            device.is_some_and(|device| !devices.contains(device) || read.contains(device))
+        };
+        let gone: Vec<(&CounterKey, &u64)> = before
+            .iter()
+            .filter(|(key, _)| {
+                !after.contains_key(*key) && (is_meant(key) && places.contains(&group(key)) || is_lost(key))
+            })
+            .collect();
+        let come = after.iter().filter(|(key, to)| {
+            !before.contains_key(*key) && **to > 0 && is_meant(key) && places.contains(&group(key))
+        });
+        let come: Vec<(&CounterKey, &u64)> = come.collect();
+        counted.extend(gone.into_iter().map(|(key, from)| (key, Counted::Vanished { from: *from })));
+        counted.extend(come.into_iter().map(|(key, to)| (key, Counted::Appeared { to: *to })));
+        for key in self.unread.iter().filter(|_| with_lost) {
+            counted.entry(key).or_insert(Counted::Unread);
+        }
+        counted
+    }
+}
+
+/// Counters that are read together: those of one device at one place.
+type CounterGroup = (Option<String>, CounterPlace);
+
+fn group(key: &CounterKey) -> CounterGroup {
+    (key.device.clone(), key.place)
 }
 
 /// A counter that stood at so many times what it grew by was not cleared meanwhile: it would have had to count all of that
@@ -190,24 +250,24 @@ const STOOD: u64 = 8;
 /// Doubts what grew on a device whose counters may all have been cleared, as by a driver that was loaded anew: one of them
 /// fell, and none of its place went on from where it stood.
 fn doubt(all: &mut BTreeMap<&CounterKey, Counted>) {
-    let mut went_on: BTreeSet<(Option<String>, CounterPlace)> = BTreeSet::new();
+    let mut went_on: BTreeSet<CounterGroup> = BTreeSet::new();
     for (key, counted) in all.iter() {
         if let Counted::Grew { by: by @ 1.., to } = counted
             && (to - by) / STOOD >= *by
         {
-            went_on.insert((key.device.clone(), key.place));
+            went_on.insert(group(key));
         }
     }
     let cleared: BTreeSet<Option<String>> = all
         .iter()
         .filter(|(_, counted)| matches!(counted, Counted::Fell { .. }))
-        .filter(|(key, _)| !went_on.contains(&(key.device.clone(), key.place)))
+        .filter(|(key, _)| !went_on.contains(&group(key)))
         .map(|(key, _)| key.device.clone())
         .collect();
     for (key, counted) in all.iter_mut() {
         if let Counted::Grew { by, .. } = *counted
             && cleared.contains(&key.device)
-            && !went_on.contains(&(key.device.clone(), key.place))
+            && !went_on.contains(&group(key))
         {
             *counted = Counted::Doubted { by };
         }
@@ -228,7 +288,11 @@ fn counter(figure: &LogMeasurement) -> Option<(CounterKey, u64)> {
         return None;
     }
     let LogFigure::Count(value) = figure.figure else { return None };
-    let conditions = &figure.conditions;
+    Some((key(&figure.conditions)?, value))
+}
+
+/// The counter that conditions are of.
+fn key(conditions: &LogConditions) -> Option<CounterKey> {
     let text = |key: &str| match conditions.more.get(key) {
         Some(LogDetail::Text(text)) => Some(text.to_string()),
         _ => None,
@@ -252,5 +316,5 @@ fn counter(figure: &LogMeasurement) -> Option<(CounterKey, u64)> {
         _ => return None,
     };
     let device = conditions.device.as_deref().map(str::to_string);
-    Some((CounterKey { place, device, part, name: text("counter")? }, value))
+    Some(CounterKey { place, device, part, name: text("counter")? })
 }

@@ -68,23 +68,28 @@ impl Mask {
         format!("[masked-{number}]")
     }
 
+    /// Replaces a word in any case, also where a name goes on behind it, as a device's that is called by its machine.
     fn without_word(&mut self, text: &str, word: &str) -> String {
         let is_part = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
-        let mut found = String::new();
-        let mut rest = text;
-        while let Some(at) = rest.find(word) {
-            let (before, after) = (&rest[..at], &rest[at + word.len()..]);
-            let stands_alone = !before.ends_with(is_part) && !after.starts_with(is_part);
-            found += before;
-            found += &if stands_alone { self.mark(word) } else { word.to_string() };
-            rest = after;
+        // The same bytes, but for the case of letters.
+        let (small, word) = (text.to_ascii_lowercase(), word.to_ascii_lowercase());
+        let (mut found, mut done) = (String::new(), 0);
+        for (at, _) in small.match_indices(&word) {
+            let end = at + word.len();
+            let stands_alone =
+                !text[..at].ends_with(is_part) && !text[end..].starts_with(|c: char| c.is_alphanumeric());
+            if stands_alone {
+                found += &text[done..at];
+                found += &self.mark(&word);
+                done = end;
+            }
         }
-        found + rest
+        found + &text[done..]
     }
 
     /// Replaces every run of hexadecimal digits and separators that is an address or an identifier.
     fn without_addresses(&mut self, text: &str) -> String {
-        let is_part = |c: char| c.is_ascii_hexdigit() || matches!(c, ':' | '.' | '-' | 'x' | 'X');
+        let is_part = |c: char| c.is_ascii_hexdigit() || matches!(c, ':' | '.' | '-');
         let mut found = String::new();
         let mut rest = text;
         while !rest.is_empty() {
@@ -100,7 +105,16 @@ impl Mask {
                 found += &self.mark(core);
                 found += &run[at + core.len()..];
             } else {
-                found += run;
+                for piece in run.split_inclusive([':', '.', '-']) {
+                    let digits = piece.trim_end_matches([':', '.', '-']);
+                    // Behind an `x`, as of `0x` and of the names that systems make of addresses (`enx`, `rocex`), numbers are
+                    // hexadecimal ones.
+                    let is_hexadecimal = found.ends_with(['x', 'X']);
+                    match is_identifier(digits, is_hexadecimal) {
+                        true => found += &(self.mark(digits) + &piece[digits.len()..]),
+                        false => found += piece,
+                    }
+                }
             }
             rest = &rest[end..];
         }
@@ -108,9 +122,13 @@ impl Mask {
     }
 }
 
-/// Whether a run holds an address of Ethernet, InfiniBand or IP, a serial number in hexadecimal digits, or an identifier.
-fn is_secret(run: &str) -> bool {
-    let bare = run.strip_prefix("0x").or(run.strip_prefix("0X")).unwrap_or(run);
+/// Whether digits are a GUID, an address or an identifier without separators; decimal ones alone may count something.
+fn is_identifier(digits: &str, is_hexadecimal: bool) -> bool {
+    digits.len() >= 12 && (is_hexadecimal || digits.bytes().any(|one| one.is_ascii_alphabetic()))
+}
+
+/// Whether a run holds an address of Ethernet, InfiniBand or IP, or an identifier with separators.
+fn is_secret(bare: &str) -> bool {
     let is_hex = |part: &str| !part.is_empty() && part.bytes().all(|one| one.is_ascii_hexdigit());
     // Whether so many groups of so many digits follow one another.
     let holds = |separator: char, groups: usize, digits: usize| {
@@ -134,16 +152,10 @@ fn is_secret(run: &str) -> bool {
         let octets: Vec<&str> = part.split('.').collect();
         octets.len() == 4 && octets.iter().all(is_octet)
     };
-    if run.split([':', '-']).any(is_ipv4) {
+    if bare.split([':', '-']).any(is_ipv4) {
         return true;
     }
     // An identifier in the form of a UUID.
     let uuid: Vec<&str> = bare.split('-').collect();
-    if uuid.iter().all(|part| is_hex(part)) && uuid.iter().map(|part| part.len()).eq([8, 4, 4, 4, 12]) {
-        return true;
-    }
-    // A GUID or identifier without separators.
-    is_hex(bare)
-        && bare.len() >= 12
-        && (bare.len() < run.len() || bare.bytes().any(|one| one.is_ascii_alphabetic()))
+    uuid.iter().all(|part| is_hex(part)) && uuid.iter().map(|part| part.len()).eq([8, 4, 4, 4, 12])
 }

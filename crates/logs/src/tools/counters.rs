@@ -136,10 +136,7 @@ fn take_links(rest: &str, read_at_ns: Option<u64>, line: &LogLine<'_>, sink: &mu
 
 /// `FILE:NUMBER`, as `grep . FILES` prints it.
 fn take_file(read_at_ns: Option<u64>, line: &LogLine<'_>, sink: &mut Sink) -> Taken {
-    let Some((file, value)) = line.text.split_once(':') else { return Taken::No };
-    let parts: Vec<&str> = file.split('/').skip(3).collect();
-    let [_, device, .., name] = parts[..] else { return Taken::No };
-    let value = value.trim();
+    let Some((conditions, file, value)) = counter_file(line.text) else { return Taken::No };
     // Counters of a card's own blocks are printed in hexadecimal digits.
     let number = match value.strip_prefix("0x") {
         Some(digits) if !digits.starts_with('+') => u64::from_str_radix(digits, 16).ok().map(Decimal::from),
@@ -147,6 +144,7 @@ fn take_file(read_at_ns: Option<u64>, line: &LogLine<'_>, sink: &mut Sink) -> Ta
     };
     let Some(number) = number.filter(|number| number.whole().is_some()) else {
         // What a counter is set to count, and names of sensors, are words.
+        let name = file.rsplit('/').next().unwrap_or(file);
         let is_word = name.starts_with("event") || name == "name" || name.ends_with("_label");
         return if is_word && file.starts_with("/sys/class/hwmon/") {
             Taken::Known
@@ -154,15 +152,29 @@ fn take_file(read_at_ns: Option<u64>, line: &LogLine<'_>, sink: &mut Sink) -> Ta
             Taken::Unknown("a file of counters that holds no whole number".into())
         };
     };
+    put(conditions, read_at_ns, number, line, sink);
+    Taken::Measured
+}
+
+/// Whose counter a line `FILE:VALUE` is about, as `grep . FILES` prints it of sysfs; what of a file holds no number, as the
+/// kernel says `N/A (no PMA)` of a port's counters that it cannot ask for, is a remark, whose text this tells.
+pub fn sysfs_counter(text: &str) -> Option<LogConditions> {
+    let is_there = FOLDERS.iter().any(|folder| text.starts_with(folder));
+    is_there.then(|| counter_file(text)).flatten().map(|(conditions, ..)| conditions)
+}
+
+/// The conditions, the file and the value of `FILE:VALUE`.
+fn counter_file(text: &str) -> Option<(LogConditions, &str, &str)> {
+    let (file, value) = text.split_once(':')?;
+    let parts: Vec<&str> = file.split('/').skip(3).collect();
+    let [_, device, ref folder @ .., name] = parts[..] else { return None };
     let mut conditions =
         LogConditions { program: Some("sysfs".into()), device: Some(device.into()), ..Default::default() };
     conditions.set_text("counter", name);
-    let folder: Vec<&str> = parts[2..parts.len() - 1].to_vec();
     if !folder.is_empty() {
         conditions.set_text("folder", &folder.join("/"));
     }
-    put(conditions, read_at_ns, number, line, sink);
-    Taken::Measured
+    Some((conditions, file, value.trim()))
 }
 
 /// `NAME{LABELS} NUMBER [MILLISECONDS]` of a family.

@@ -67,6 +67,15 @@ impl MeasuredSuite {
     }
 }
 
+/// The requests of all windows and the time that they took together; nothing where one does not say it.
+fn of_all(windows: &[Node]) -> Option<(u64, u64)> {
+    let whole = |window: &Node, key: &str, times: u128| Decimal::read(window.get(key)?.text()?)?.times(times);
+    windows.iter().try_fold((0u64, 0u64), |(requests, time_ps), window| {
+        let requests = requests.checked_add(whole(window, "requests", 1)?)?;
+        Some((requests, time_ps.checked_add(whole(window, "time_ns", 1_000)?)?))
+    })
+}
+
 /// Reads a document; whether it is one of `offpath measure`.
 pub(crate) fn read_document(node: &Node, sink: &mut Sink) -> bool {
     let has = |key: &str| node.get(key).is_some();
@@ -130,6 +139,10 @@ pub(crate) fn read_document(node: &Node, sink: &mut Sink) -> bool {
         if let Some(number) = whole(key) {
             conditions.set_number(key, number);
         }
+    }
+    if let Some((requests, time_ps)) = node.get("windows").and_then(|windows| of_all(windows.items())) {
+        conditions.set_number("windows_requests", requests);
+        conditions.set_number("windows_time_ps", time_ps);
     }
     let (conditions, number) = (Arc::new(conditions), sink.begin_row());
     let span = match operation {

@@ -1,4 +1,5 @@
-//! What `offpath path --as` prints: a prediction in the words of perftest, and no measurement of anything.
+//! What offpath itself writes: a prediction in the words of perftest, and no measurement of anything; figures that were read out of
+//! logs, whose rows no longer say which belong to one run and what printed them.
 
 use crate::document::Node;
 use crate::reader::{LogLine, RemarkKind, Sink, Taken};
@@ -8,7 +9,14 @@ use crate::tools::LineTool;
 const NO_MEASUREMENT: &str =
     "what follows is what `offpath path --as` predicts, and no measurement: no figure of it is read";
 
-/// Passes over predictions, of which no line is to be taken for a row of perftest.
+/// Why nothing of figures is read that were read before.
+const IMPORTED: &str = "this is what `offpath import` wrote of a log, and no log: no figure of it is read. Give the log itself, of \
+                        which it says the file, or ask for it where it was taken";
+
+/// How a table of such figures begins.
+const IMPORTED_HEAD: &str = "file,line,row,tool,metric,value,step,";
+
+/// Passes over predictions and tables of imported figures, of which no line is to be taken for a row of perftest.
 #[derive(Default)]
 pub(crate) struct Prediction {
     is_begun: bool,
@@ -19,6 +27,9 @@ impl LineTool for Prediction {
         if is_head(line.text) {
             self.is_begun = true;
             sink.remark(RemarkKind::Withheld, line.number, line.text, NO_MEASUREMENT);
+        } else if line.text.starts_with(IMPORTED_HEAD) {
+            self.is_begun = true;
+            sink.remark(RemarkKind::Withheld, line.number, IMPORTED_HEAD, IMPORTED);
         } else if line.text.starts_with(['$', '*']) {
             // A command, or a server that waits: a log follows.
             self.is_begun = false;
@@ -48,5 +59,10 @@ pub(crate) fn read_document(node: &Node, sink: &mut Sink) -> bool {
             "an answer of `offpath` about a described card, and no measurement: no figure of it is read";
         sink.remark(RemarkKind::Withheld, node.line, program, why);
     }
-    is_answer
+    let is_imported =
+        ["schema_version", "measurements", "remarks", "files"].iter().all(|key| node.get(key).is_some());
+    if is_imported {
+        sink.remark(RemarkKind::Withheld, node.line, "", IMPORTED);
+    }
+    is_answer || is_imported
 }

@@ -108,9 +108,10 @@ fn write_card(output: &Path, card: &[CardFile]) -> Result<(), Failure> {
     let files: Vec<PathBuf> = card.iter().map(|file| folder.join(&file.name)).collect();
     files.iter().try_for_each(|file| OutputFile::absent(file))?;
     for (place, (path, file)) in files.iter().zip(card).enumerate() {
-        let written = OutputFile::create(path).and_then(|own| own.write(file.text.as_bytes()));
+        let written = OutputFile::create_new(path).and_then(|own| own.write(file.text.as_bytes()));
         if let Err(failure) = written {
-            for path in &files[..=place] {
+            // What is where this one belongs is another run's.
+            for path in &files[..place] {
                 let _ = std::fs::remove_file(path);
             }
             return Err(failure);

@@ -3,12 +3,13 @@
 use super::Context;
 use super::plan::{WhatIf, opened};
 use crate::failure::{Failure, NEGATIVE};
-use crate::output::{Screen, replace, tell, unwritable};
+use crate::output::{Screen, remove_left, replace, tell, unwritable};
 use crate::progress::Progress;
 use clap::Args;
-use offpath::answers::check::{CheckAnswer, CheckDraft, CheckRequest};
-use offpath::answers::plan::changes_arguments;
+use offpath::answers::check::{CheckAnswers, CheckDraft, CheckRequest};
+use offpath::answers::not_of_the_file;
 use offpath::plan::Changes;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -48,7 +49,7 @@ pub struct Options {
 /// Checks, prints, and writes the changes where that is asked for.
 pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     let changes = options.what_if.changes(options.device.as_ref())?;
-    let otherwise = [changes_arguments(&changes), context.system.arguments()].concat();
+    let otherwise = not_of_the_file(&changes, &context.system);
     if options.fix && !otherwise.is_empty() {
         return Err(Failure::input(
             format!(
@@ -67,16 +68,23 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     };
     let draft = CheckDraft::new(&request, opened(&request.design, &request.changes)?)?;
     let progress = Progress::endless("measuring on the twin what each rule would change");
-    let mut answer = draft.answer()?;
+    let mut answers = draft.answer()?;
     drop(progress);
-    answer.mode_note.iter().for_each(|note| tell(&format!("note: {note}")));
-    if options.fix && !answer.advice.is_empty() {
-        write(&options.design, &answer.text_before, &answer.text_after)?;
-        answer.fixed = true;
+    let notes: BTreeSet<&str> = answers.all().iter().filter_map(|answer| answer.mode_note).collect();
+    notes.into_iter().for_each(|note| tell(&format!("note: {note}")));
+    // Each scenario was looked at with the changes of those before it.
+    if options.fix
+        && let [first, ..] = answers.all()
+        && let [.., last] = answers.all()
+        && answers.all().iter().any(|answer| !answer.advice.is_empty())
+    {
+        write(&options.design, &first.text_before, &last.text_after)?;
+        answers.all_mut().iter_mut().for_each(|answer| answer.fixed = !answer.advice.is_empty());
     }
-    let text = |answer: &CheckAnswer, screen: &Screen| answer.text(screen, options.verbose);
-    context.screen.emit(&super::answer(&answer, context, text)?)?;
-    Ok(if answer.unconfirmed.is_some() { ExitCode::from(NEGATIVE) } else { ExitCode::SUCCESS })
+    let is_unconfirmed = answers.all().iter().any(|answer| answer.unconfirmed.is_some());
+    let text = |answers: &CheckAnswers, screen: &Screen| answers.text(screen, options.verbose);
+    context.screen.emit(&super::answer(&answers, context, text)?)?;
+    Ok(if is_unconfirmed { ExitCode::from(NEGATIVE) } else { ExitCode::SUCCESS })
 }
 
 /// Writes the changed design where nobody wrote another one meanwhile, its lines ending as they did.
@@ -99,6 +107,7 @@ fn write(file: &Path, given: &str, changed: &str) -> Result<(), Failure> {
     };
     // What a link names is replaced, not the link.
     let target = file.canonicalize().map_err(failed)?;
+    remove_left(&target);
     replace(&target, changed.as_bytes()).map_err(|error| unwritable(file, &error))
 }
 

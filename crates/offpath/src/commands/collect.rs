@@ -51,10 +51,9 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         context.screen.emit(&answer(&found, context, CollectAnswer::text)?)?;
         return Ok(ExitCode::SUCCESS);
     }
-    options.out.as_deref().map_or(Ok(()), OutputFile::absent)?;
     // A file that cannot be written is told before the machine is asked.
-    let out =
-        options.out.as_deref().map(|file| Ok::<_, Failure>((file, OutputFile::create(file)?))).transpose()?;
+    let out = options.out.as_deref();
+    let out = out.map(|file| Ok::<_, Failure>((file, OutputFile::create_new(file)?))).transpose()?;
     // Tools run in groups of their own, which an interrupt does not reach.
     ctrlc::set_handler(|| {
         end_group(RUNNING.load(Ordering::SeqCst));
@@ -138,7 +137,7 @@ fn gather(root: &Path) -> (Vec<CollectionFile>, Vec<MissingToolAnswer>) {
     let (mut files, mut missing): (Vec<CollectionFile>, Vec<MissingToolAnswer>) = Default::default();
     let mut contents = String::new();
     for Tool { file, command, tells } in tools {
-        let shown = command.join(" ");
+        let shown = mask.apply(&command.join(" ")).trim_end().to_string();
         match output(&command, LONGEST) {
             Ok(Printed { text, failed }) => {
                 let text = mask.apply(&text);
@@ -155,7 +154,8 @@ fn gather(root: &Path) -> (Vec<CollectionFile>, Vec<MissingToolAnswer>) {
                 }
             }
             Err(why) => {
-                contents += &mask.apply(&format!("missing: {shown}: {why}"));
+                let why = mask.apply(&why).trim_end().to_string();
+                contents += &format!("missing: {shown}: {why}\n");
                 missing.push(MissingToolAnswer { command: shown, why: format!("{why}; it tells {tells}") });
             }
         }

@@ -61,8 +61,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         Command::Table(options) => {
             context.system.refuse("export table", false)?;
             let form = TableForm::of(&options.output)?;
-            OutputFile::absent(&options.output)?;
-            let output = OutputFile::create(&options.output)?;
+            let output = OutputFile::create_new(&options.output)?;
             let table = AnswerTable::of(&options.files)?;
             output.write_by(|out| table.write(form, out))?;
             let (rows, columns) = (table.rows(), table.columns());

@@ -58,7 +58,7 @@ pub struct WhatIf {
     /// The load at which it is sought, as in `40M/s`
     #[arg(long, value_name = "RATE")]
     load: Option<String>,
-    /// Plan this scenario alone [default: each of the design's]
+    /// Look at this scenario alone [default: each of the design's]
     #[arg(long, value_name = "NAME")]
     scenario: Option<String>,
     /// Plan from the step lists where the design names an application

@@ -94,9 +94,12 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
             if !options.resume {
                 claim(path)?;
             }
-            let mut writer = open(path, &known)?;
             let kept = known.len();
-            let rows = measure(&runs, known, |row| writer.append(row))?;
+            let grown = open(path, &known).and_then(|mut writer| {
+                let rows = measure(&runs, known, |row| writer.append(row))?;
+                Ok((writer, rows))
+            });
+            let (writer, rows) = grown.inspect_err(|_| remove_empty(path))?;
             // The file was written in the order in which it grew; now it gets the sweep's own.
             writer.replace(&rows)?;
             (rows.len(), kept)
@@ -106,7 +109,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
             let answer = SweepAnswer::of(measure(&runs, BTreeMap::new(), |_| Ok(()))?);
             let text = context.screen.json(&answer)?;
             claim(path)?;
-            file.write(text.as_bytes())?;
+            file.write(text.as_bytes()).inspect_err(|_| remove_empty(path))?;
             (answer.rows.len(), 0)
         }
         None => {
@@ -189,6 +192,13 @@ fn claim(path: &FilePath) -> Result<(), Failure> {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Err(taken(path)),
         Err(error) => Err(unwritable(path, &error)),
+    }
+}
+
+/// Removes a file into which nothing could be written: it would only be in the way of the next attempt.
+fn remove_empty(path: &FilePath) {
+    if std::fs::metadata(path).is_ok_and(|left| left.is_file() && left.len() == 0) {
+        let _ = std::fs::remove_file(path);
     }
 }
 

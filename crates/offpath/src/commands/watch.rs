@@ -102,8 +102,12 @@ const PATHS: [&str; 5] = [
 /// Of these alone something of a plan can be said.
 const OF_A_CARD: [&str; 2] = ["/sys/class/infiniband/", "/sys/class/hwmon/"];
 
+/// Stands in the place of a file's value where the kernel gives none.
+const UNREADABLE: &str = ":cannot be read: ";
+
 fn has_card(text: &str) -> bool {
-    text.lines().any(|line| OF_A_CARD.iter().any(|folder| line.starts_with(folder)))
+    let is_read = |line: &str| !line.contains(UNREADABLE);
+    text.lines().any(|line| is_read(line) && OF_A_CARD.iter().any(|folder| line.starts_with(folder)))
 }
 
 /// Watches the machine whose files lie below `root` until nobody reads what `show` shows; whether plan and card agree in every
@@ -171,7 +175,7 @@ fn live(
 }
 
 /// The counters below `root` as `grep . FILES` prints them, behind the time since 1970. A file that cannot be read, as some cannot by
-/// everybody, is left out.
+/// everybody, has no number.
 fn reading(root: &Path, now: Duration) -> String {
     let mut text = format!("time {}.{:09}\n", now.as_secs(), now.subsec_nanos());
     for pattern in PATHS {
@@ -180,9 +184,10 @@ fn reading(root: &Path, now: Duration) -> String {
             files = files.iter().flat_map(|folder| below(root, folder, part)).collect();
         }
         for file in files {
-            if let Ok(value) = std::fs::read_to_string(root.join(&file)) {
-                text += &format!("/{}:{}\n", file.display(), value.trim());
-            }
+            text += &match std::fs::read_to_string(root.join(&file)) {
+                Ok(value) => format!("/{}:{}\n", file.display(), value.trim()),
+                Err(error) => format!("/{}{UNREADABLE}{error}\n", file.display()),
+            };
         }
     }
     text

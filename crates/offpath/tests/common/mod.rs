@@ -136,3 +136,9 @@ pub fn schema(file: &str) -> Value {
     let text = fs::read_to_string(&path).expect("the schema is there");
     serde_json::from_str(&text).expect("the schema is JSON")
 }
+
+/// Whether a page says something, wherever its lines break.
+pub fn says(page: &str, what: &str) -> bool {
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    words(page).contains(&words(what))
+}

@@ -2,9 +2,9 @@
 #![allow(dead_code, reason = "each test uses a part")]
 
 use offpath_apps::system::{
-    About, AppSystem, Asked, Block, Cell, Choice, CommandUsage, Course, DeclaredAlternative, Follow,
-    FollowedCode, Gave, Given, Key, KeyKind, Of, OptionKind, PATIENCE, Parts, REQUESTS, Refusal, Roles,
-    RunPage, RunSetting, RunTable, Said, Serve, SystemRun,
+    About, AppSystem, Asked, Block, Cell, Choice, CommandUsage, Course, DeclaredAlternative,
+    DeclaredCacheUse, Follow, FollowedCode, Gave, Given, Key, KeyKind, Of, OptionKind, PATIENCE, Parts,
+    REQUESTS, Refusal, Roles, RunPage, RunSetting, RunTable, Said, Serve, SystemRun,
 };
 use offpath_apps::torture::{Menu, Schedule, Tally, Trial, checksum, machine, processors};
 use offpath_apps::{Stop, hash, systems, value_of};
@@ -39,8 +39,8 @@ pub const ABOUT: About = About {
     what: "echo of every question",
     group: "Echo",
     alternatives: &[
-        DeclaredAlternative { label: "on-host", in_designs: true },
-        DeclaredAlternative { label: "on-card", in_designs: true },
+        DeclaredAlternative { label: "on-host", in_designs: true, cache: DeclaredCacheUse::Unused },
+        DeclaredAlternative { label: "on-card", in_designs: true, cache: DeclaredCacheUse::Unused },
     ],
     keys: &[
         Key::new("question", KeyKind::Bytes, "a question").needed("\"64 B\""),

@@ -1,7 +1,7 @@
 //! Rules about what the card's own processors and memories are for.
 
-use super::edit::Edit;
-use super::look::{Look, PathCall, Site, call, collect, known, proposed, signature};
+use super::edit::{Edit, Edited, by_choice};
+use super::look::{Look, PathCall, Site, call, collect, does_the_same, known, proposed, signature};
 use super::{AdviceRule, Level, Proposal, Proposed};
 use crate::design::{Alternative, ComputeCost, Runs, Step};
 use crate::estimate::Written;
@@ -137,9 +137,21 @@ impl Slower {
         }
     }
 
-    /// The text of a number that is `times` as long: a name or a number times the parameter.
+    /// The text of a number that is `times` as long: a name or a number times the parameter. What was scaled the other way is
+    /// the number that it was.
     fn scaled(&self, text: &str, which: usize) -> String {
-        format!("{text} * {}", self.names[which])
+        let mut factors: Vec<&str> = text.split('*').map(str::trim).collect();
+        match factors
+            .iter()
+            .rposition(|factor| *factor == self.names[1 - which])
+            .filter(|_| factors.len() > 1)
+        {
+            Some(inverse) => {
+                factors.remove(inverse);
+                factors.join(" * ")
+            }
+            None => format!("{text} * {}", self.names[which]),
+        }
     }
 }
 
@@ -185,14 +197,12 @@ fn move_background_work(look: &Look<'_>) -> Proposed {
                 };
                 let plain = Path { requester: to.name.clone(), responder: host.to_string(), engine: None };
                 for mover in look.engines(&plain).into_iter().chain([plain.clone()]) {
-                    let Some(lines) = moved_lines(look, &sites, to, slower.as_ref(), &mover) else {
-                        continue;
-                    };
                     let remedy = format!("let `{}` do it, moving the bytes on `{mover}`", to.name);
                     ladder.extend(look.held(remedy, |edit| {
+                        let lines = moved_lines(look, edit, &sites, (from, to), slower.as_ref(), &mover)?;
                         edit.replace_steps(&sites[0].at, &lines)?;
                         slower.iter().for_each(|slower| slower.declare(edit));
-                        Some(())
+                        Ok(())
                     }));
                 }
             }
@@ -212,30 +222,34 @@ fn move_background_work(look: &Look<'_>) -> Proposed {
 /// The steps of a list as another processor would do them, fetching first what it sends.
 fn moved_lines(
     look: &Look<'_>,
+    edit: &Edit,
     sites: &[Site<'_>],
-    to: &Endpoint,
+    (from, to): (&Endpoint, &Endpoint),
     slower: Option<&Slower>,
     mover: &Path,
-) -> Option<Vec<String>> {
-    let edit = look.edit()?;
-    let host = look.router.system().host()?;
+) -> Result<Vec<String>, String> {
     let mut lines = Vec::new();
     for site in sites {
         // The step as it is written: what else it says, an interval, a parameter, a batch, goes with it.
         let mut moved = edit.copy(&site.at)?;
-        rename(&mut moved, look.router, &host.name, &to.name, slower);
+        rename(&mut moved, look.router, &from.name, &to.name, slower)?;
         let moved = moved.to_string();
         let Some(call) = call(site.at.clone(), site.step, look.router) else {
             lines.push(moved);
             continue;
         };
-        let bytes = edit.raw(&call.at, "bytes")?;
+        let bytes = edit.raw(&call.at, "bytes").ok_or_else(|| {
+            format!(
+                "the {} of `{}` says no size as one text, which a second verb could move too",
+                call.verb, call.path
+            )
+        })?;
         lines.extend(match call.verb {
             Verb::Write => [format!("{{ read = \"{mover}\", bytes = \"{bytes}\" }}"), moved],
             _ => [moved, format!("{{ write = \"{mover}\", bytes = \"{bytes}\" }}")],
         });
     }
-    Some(lines)
+    Ok(lines)
 }
 
 /// How the computing steps of `from` go over to `to`: those that say a time by how much slower it is, none where none does,
@@ -279,18 +293,27 @@ fn carried_over(
 
 /// Lets a step's keys name another endpoint, whose computing takes as much longer as `slower` says; without it no step that
 /// says a time of its own is given.
-fn rename(step: &mut dyn TableLike, router: &Router, from: &str, to: &str, slower: Option<&Slower>) {
+fn rename(
+    step: &mut dyn TableLike,
+    router: &Router,
+    from: &str,
+    to: &str,
+    slower: Option<&Slower>,
+) -> Edited {
     if let Some((verb, path)) = super::edit::path_of(step) {
+        by_choice(step, &[verb])?;
         step.insert(verb, value(renamed(router, &path, from, to)));
     }
+    by_choice(step, &["compute"])?;
     if step.get("compute").and_then(Item::as_str) != Some(from) {
-        return;
+        return Ok(());
     }
     step.insert("compute", value(to));
     // A time that says whose it is stays that one's.
-    let Some(slower) = slower.filter(|_| !step.contains_key("on")) else { return };
+    let Some(slower) = slower.filter(|_| !step.contains_key("on")) else { return Ok(()) };
     scale(step, "time", Dimension::Time, slower, 0);
     scale(step, "rate", Dimension::BitRate, slower, 1);
+    Ok(())
 }
 
 /// Scales a number of a step by the parameter of `slower` for times or for rates: one number, or a product with
@@ -441,11 +464,11 @@ fn shard_across_endpoints(look: &Look<'_>) -> Proposed {
             };
             let remedy = format!("add `{name}`: a share of the requests and their data at `{}`", to.name);
             let ladder = look.mixed_again(remedy, |edit| {
-                edit.add_like(&one.name, &name, &format!("{}, served by {}", one.name, to.name), |step| {
-                    rename(step, look.router, from, &to.name, slower.as_ref());
+                edit.add_like(&one.family, &name, &format!("{}, served by {}", one.name, to.name), |step| {
+                    rename(step, look.router, from, &to.name, slower.as_ref())
                 })?;
                 slower.iter().for_each(|slower| slower.declare(edit));
-                Some(())
+                Ok(())
             });
             let why = format!("`{from}` alone serves `{}`, and `{}` could serve a share", one.name, to.name);
             changes.push(Proposal { why, ladder: ladder.into_iter().collect() });
@@ -458,13 +481,72 @@ fn shard_across_endpoints(look: &Look<'_>) -> Proposed {
     proposed(changes, "no alternative is served by one endpoint where another of its machine has room for it")
 }
 
+/// Whether a step is a READ of what `path` reads.
+fn fetches(look: &Look<'_>, at: &Site<'_>, step: &Step, path: &Path) -> bool {
+    call(at.at.clone(), step, look.router).is_some_and(|call| call.verb == Verb::Read && call.path == *path)
+}
+
+/// What a case does besides fetching.
+fn besides(steps: &[Step], is_fetch: &dyn Fn(&Step) -> bool) -> Vec<Step> {
+    let list = |steps: &[Step]| besides(steps, is_fetch);
+    let kept = steps.iter().filter(|step| !is_fetch(step)).filter_map(|step| match step {
+        Step::Repeat { times, steps, rests_on, span } => {
+            Some(list(steps)).filter(|steps| !steps.is_empty()).map(|steps| Step::Repeat {
+                times: *times,
+                steps,
+                rests_on: rests_on.clone(),
+                span: span.clone(),
+            })
+        }
+        Step::Parallel(lists) => {
+            let lists: Vec<Vec<Step>> =
+                lists.iter().map(|steps| list(steps)).filter(|steps| !steps.is_empty()).collect();
+            (!lists.is_empty()).then_some(Step::Parallel(lists))
+        }
+        other => Some(other.clone()),
+    });
+    kept.collect()
+}
+
+/// What of `steps` another list does not do.
+fn lacks(list: &[Step], mut steps: Vec<Step>) -> Vec<Step> {
+    use std::slice::from_ref;
+    for step in list {
+        if let Some(same) = steps.iter().position(|other| does_the_same(from_ref(step), from_ref(other))) {
+            steps.remove(same);
+        }
+    }
+    steps
+}
+
+/// Steps in a few words.
+fn in_words(steps: &[Step]) -> String {
+    let mut words = Vec::new();
+    for step in steps {
+        collect(step, &mut |step| match step {
+            Step::Verb { verb, path, bytes, .. } => words.push(format!("{verb} of {bytes} on `{path}`")),
+            Step::Compute { at, cost, .. } => words.push(match cost {
+                ComputeCost::Time(time) | ComputeCost::On { time, .. } => format!("{time} at `{at}`"),
+                ComputeCost::Work { work, .. } => format!("`{work}` at `{at}`"),
+            }),
+            Step::Wait { time, .. } => words.push(format!("a wait of {time}")),
+            Step::Background { .. } | Step::Repeat { .. } | Step::Parallel(_) | Step::Branch { .. } => {}
+        });
+    }
+    words.join(", ")
+}
+
 fn no_nic_side_cache(look: &Look<'_>) -> Proposed {
-    let mut changes = Vec::new();
+    let (mut changes, mut refused) = (Vec::new(), BTreeSet::new());
+    let edit = look.edit();
     for alternative in look.mixed() {
         let sites = look.steps(alternative);
         for site in &sites {
             let Step::Branch { then, otherwise, .. } = site.step else { continue };
-            for (case, kept) in [(otherwise, ["hit", "then"]), (then, ["miss", "otherwise"])] {
+            let is_cached = edit.as_ref().is_some_and(|edit| edit.raw(&site.at, "cached").is_some());
+            for (case, other, kept, is_miss) in
+                [(otherwise, then, ["hit", "then"], true), (then, otherwise, ["miss", "otherwise"], false)]
+            {
                 let mut fetched = None;
                 for step in case {
                     collect(step, &mut |step| {
@@ -487,17 +569,40 @@ fn no_nic_side_cache(look: &Look<'_>) -> Proposed {
                     });
                 let ends = (look.endpoint(&path.requester), look.endpoint(&path.responder));
                 let (true, (Some((_, card)), Some((_, host)))) = (reached, ends) else { continue };
-                let remedy = format!("take `{}` out of the way: ask `{}` directly", card.name, host.name);
-                let ladder = look.held(remedy, |edit| {
-                    if edit.keep_case(&site.at, kept[0]).is_none() {
-                        edit.keep_case(&site.at, kept[1])?;
+                // Requests that ask for other work are no misses, and that work would be gone.
+                let rest = besides(case, &|step| fetches(look, site, step, &path));
+                let is_all = does_the_same(&rest, other);
+                if !(is_all || is_cached && is_miss) {
+                    refused.insert(format!(
+                        "`{}` fetches from `{}` in one case of a branch, and the cases differ by more than that: other \
+                         requests are no misses, and `cached` says which are",
+                        alternative.name, host.name
+                    ));
+                    continue;
+                }
+                let slower = match carried_over(look, &sites, card, host) {
+                    Ok(slower) => slower,
+                    Err(why) => {
+                        refused.insert(format!("`{}` is not for `{}`: {why}", alternative.name, host.name));
+                        continue;
                     }
-                    let slower = carried_over(look, &sites, card, host).ok()?;
-                    edit.rewrite(&alternative.name, |step| {
-                        rename(step, look.router, &card.name, &host.name, slower.as_ref());
+                };
+                let mut remedy = format!("take `{}` out of the way: ask `{}` directly", card.name, host.name);
+                if !is_all {
+                    remedy += "; every request is served as a hit is";
+                    let dropped = in_words(&lacks(other, rest));
+                    if !dropped.is_empty() {
+                        remedy +=
+                            &format!(", which drops what a miss alone does besides fetching ({dropped})");
+                    }
+                }
+                let ladder = look.held(remedy, |edit| {
+                    edit.keep_case(&site.at, kept)?;
+                    edit.rewrite(&alternative.family, |step| {
+                        rename(step, look.router, &card.name, &host.name, slower.as_ref())
                     })?;
                     slower.iter().for_each(|slower| slower.declare(edit));
-                    Some(())
+                    Ok(())
                 });
                 let why = format!(
                     "`{}` asks `{}`, which fetches from `{}` what it has not got",
@@ -507,5 +612,36 @@ fn no_nic_side_cache(look: &Look<'_>) -> Proposed {
             }
         }
     }
+    if !refused.is_empty() && changes.iter().all(|change| change.ladder.is_empty()) {
+        return Proposed::Silent(refused.into_iter().collect::<Vec<_>>().join("; "));
+    }
     proposed(changes, "no processor of the mix answers from a cache and fetches from its neighbour on a miss")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A time that went to another processor and comes back is the time that its author wrote.
+    #[test]
+    fn what_was_scaled_there_and_back_is_what_it_was() {
+        let times = Span { value: 2.0, low: 1.0, high: 4.0 };
+        let there = Slower { names: ["host-over-soc".into(), "soc-over-host".into()], times };
+        let back = Slower { names: ["soc-over-host".into(), "host-over-soc".into()], times: times.inverse() };
+        for (written, scaled) in [
+            ("5 us", ["5 us * host-over-soc", "5 us * soc-over-host"]),
+            ("work * 2", ["work * 2 * host-over-soc", "work * 2 * soc-over-host"]),
+        ] {
+            for which in [0, 1] {
+                assert_eq!(there.scaled(written, which), scaled[which]);
+                assert_eq!(back.scaled(scaled[which], which), written);
+            }
+        }
+        assert_eq!(back.scaled("5 us * host-over-soc * ratio", 0), "5 us * ratio");
+        assert_eq!(
+            back.scaled("host-over-soc", 0),
+            "host-over-soc * soc-over-host",
+            "a time of its own name"
+        );
+    }
 }

@@ -1,6 +1,8 @@
 //! Changes to a design's text that keep its comments and layout.
 
+use crate::estimate::Written;
 use offpath_route::{Path, VERBS};
+use std::collections::BTreeMap;
 use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, TableLike, Value, value};
 
 /// Where a step stands: its alternative, the operation, and how many steps come before it, those
@@ -9,6 +11,8 @@ use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, Tab
 pub struct StepRef {
     /// The alternative.
     pub alternative: String,
+    /// What the file calls it: one of several that it makes by a choice is written once.
+    pub family: String,
     /// The operation's key, as in `request` or `read`.
     pub operation: String,
     /// The position, depth first.
@@ -16,8 +20,33 @@ pub struct StepRef {
 }
 
 /// A design's text, to be changed.
+///
+/// While it is changed each step carries the place that it had, so that what moves, and what is copied, is known again.
 #[derive(Clone, Debug)]
 pub struct Edit(DocumentMut);
+
+/// That a change is in the text, or why it cannot be written into it.
+pub type Edited = Result<(), String>;
+
+/// Where each step of a changed text, by its place, stood before; none where it is new. Places are those of estimates, as in
+/// `alternative.a.request.3.hit.1`.
+pub type StepOrigins = BTreeMap<String, Option<String>>;
+
+/// A changed text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangedText {
+    /// The text.
+    pub text: String,
+    /// Where its steps stood before.
+    pub origins: StepOrigins,
+}
+
+/// The key under which a step carries its place.
+const MARK: &str = "offpath step";
+
+/// Keys of an alternative whose lists are steps.
+const OPERATIONS: [&str; 7] =
+    ["request", "read", "update", "insert", "scan", "readmodifywrite", "background"];
 
 /// Keys whose lists hold steps, in the order in which a design resolves them.
 const LISTS: [&str; 7] = ["steps", "parallel", "hit", "miss", "then", "otherwise", "background"];
@@ -59,33 +88,55 @@ impl StepMut<'_> {
     }
 }
 
-/// What a walk does with each step: the position and the step; it ends the walk by `true`.
-type Visitor<'v> = dyn FnMut(usize, StepMut<'_>) -> bool + 'v;
+/// What a walk does with each step: the position, the place and the step; it ends the walk by `true`.
+type Visitor<'v> = dyn FnMut(usize, &str, StepMut<'_>) -> bool + 'v;
 
-fn walk(item: &mut Item, count: &mut usize, visit: &mut Visitor<'_>) -> bool {
+fn walk(item: &mut Item, place: &str, count: &mut usize, visit: &mut Visitor<'_>) -> bool {
     match item {
-        Item::ArrayOfTables(tables) => tables.iter_mut().any(|table| {
-            let index = next(count);
-            visit(index, StepMut::Table(table)) || inside(table, count, visit)
+        Item::ArrayOfTables(tables) => tables.iter_mut().enumerate().any(|(position, table)| {
+            let (index, place) = (next(count), format!("{place}.{}", position + 1));
+            visit(index, &place, StepMut::Table(table)) || inside(table, &place, count, visit)
         }),
-        Item::Value(Value::Array(list)) => walk_list(list, count, visit),
+        Item::Value(Value::Array(list)) => walk_list(list, place, count, visit),
         _ => false,
     }
 }
 
-fn walk_list(list: &mut Array, count: &mut usize, visit: &mut Visitor<'_>) -> bool {
-    list.iter_mut().any(|one| match one {
-        Value::InlineTable(table) => {
-            let index = next(count);
-            visit(index, StepMut::Inline(table)) || inside(table, count, visit)
+fn walk_list(list: &mut Array, place: &str, count: &mut usize, visit: &mut Visitor<'_>) -> bool {
+    list.iter_mut().enumerate().any(|(position, one)| {
+        let place = format!("{place}.{}", position + 1);
+        match one {
+            Value::InlineTable(table) => {
+                let index = next(count);
+                visit(index, &place, StepMut::Inline(table)) || inside(table, &place, count, visit)
+            }
+            Value::Array(list) => walk_list(list, &place, count, visit),
+            _ => false,
         }
-        Value::Array(list) => walk_list(list, count, visit),
-        _ => false,
     })
 }
 
-fn inside(table: &mut dyn TableLike, count: &mut usize, visit: &mut Visitor<'_>) -> bool {
-    LISTS.iter().any(|key| table.get_mut(key).is_some_and(|item| walk(item, count, visit)))
+fn inside(table: &mut dyn TableLike, place: &str, count: &mut usize, visit: &mut Visitor<'_>) -> bool {
+    LISTS.iter().any(|key| {
+        let place = format!("{place}.{key}");
+        table.get_mut(key).is_some_and(|item| walk(item, &place, count, visit))
+    })
+}
+
+/// Every step of every alternative.
+fn walk_all(document: &mut DocumentMut, mut visit: impl FnMut(&str, StepMut<'_>)) {
+    let tables = document.get_mut("alternative").and_then(Item::as_array_of_tables_mut);
+    for table in tables.into_iter().flat_map(ArrayOfTables::iter_mut) {
+        let name = text_of(table, "name").unwrap_or_default().to_string();
+        for key in OPERATIONS {
+            if let Some(item) = table.get_mut(key) {
+                walk(item, &format!("alternative.{name}.{key}"), &mut 0, &mut |_, place, step| {
+                    visit(place, step);
+                    false
+                });
+            }
+        }
+    }
 }
 
 fn next(count: &mut usize) -> usize {
@@ -97,84 +148,134 @@ fn text_of<'t>(table: &'t dyn TableLike, key: &str) -> Option<&'t str> {
     table.get(key).and_then(Item::as_str)
 }
 
+/// Refuses to let keys of a step say something else where a choice decides one of them.
+///
+/// # Errors
+/// Where one does.
+pub fn by_choice(step: &dyn TableLike, keys: &[&str]) -> Edited {
+    let found =
+        keys.iter().find_map(|key| Some((key, text_of(step, key)?)).filter(|(_, text)| text.contains('{')));
+    match found {
+        Some((key, text)) => Err(format!(
+            "`{key} = \"{text}\"` goes by a choice, and the change is for one of its values; write the alternative out \
+             without `choose`"
+        )),
+        None => Ok(()),
+    }
+}
+
 impl Edit {
     /// The text of a design that was read without errors; `None` where it is not TOML.
     pub fn new(text: &str) -> Option<Edit> {
-        text.parse().ok().map(Edit)
-    }
-
-    fn alternatives(&mut self) -> Option<&mut ArrayOfTables> {
-        self.0.get_mut("alternative")?.as_array_of_tables_mut()
-    }
-
-    /// The alternative whose steps `name` takes.
-    fn with_steps(&mut self, name: &str) -> Option<&mut Table> {
-        let tables = self.alternatives()?;
-        let like = tables.iter().find(|one| text_of(*one, "name") == Some(name))?;
-        let name = text_of(like, "like").unwrap_or(name).to_string();
-        tables.iter_mut().find(|one| text_of(*one, "name") == Some(&name))
-    }
-
-    fn step(&mut self, at: &StepRef, change: impl FnOnce(StepMut<'_>)) -> Option<()> {
-        let item = self.with_steps(&at.alternative)?.get_mut(&at.operation)?;
-        let mut change = Some(change);
-        let found = walk(item, &mut 0, &mut |index, step| {
-            if index != at.index {
-                return false;
-            }
-            if let Some(change) = change.take() {
-                change(step);
-            }
-            true
+        let mut document: DocumentMut = text.parse().ok()?;
+        walk_all(&mut document, |place, mut step| {
+            step.keys().insert(MARK, value(place));
         });
-        found.then_some(())
+        Some(Edit(document))
+    }
+
+    fn alternatives(&mut self) -> Result<&mut ArrayOfTables, String> {
+        let tables = self.0.get_mut("alternative").and_then(Item::as_array_of_tables_mut);
+        tables.ok_or_else(|| {
+            "its alternatives are no tables of their own; write each under `[[alternative]]`".to_string()
+        })
+    }
+
+    /// The alternative whose steps the one takes that the file calls `name`.
+    fn with_steps(&mut self, name: &str) -> Result<&mut Table, String> {
+        let tables = self.alternatives()?;
+        let own = tables.iter().find(|one| text_of(*one, "name") == Some(name));
+        let lender = own.and_then(|own| text_of(own, "like")).unwrap_or(name).to_string();
+        let found = tables.iter_mut().find(|one| text_of(*one, "name") == Some(&lender));
+        found.ok_or_else(|| format!("it has no `[[alternative]]` named `{lender}`"))
+    }
+
+    /// The steps of an operation.
+    fn list(&mut self, at: &StepRef) -> Result<&mut Item, String> {
+        let item = self.with_steps(&at.family)?.get_mut(&at.operation);
+        item.ok_or_else(|| format!("`{}` has no list `{}`", at.family, at.operation))
+    }
+
+    fn step(&mut self, at: &StepRef, change: impl FnOnce(StepMut<'_>) -> Edited) -> Edited {
+        let item = self.list(at)?;
+        let (mut change, mut done) = (Some(change), None);
+        walk(item, "", &mut 0, &mut |index, _, step| {
+            if index == at.index {
+                done = change.take().map(|change| change(step));
+            }
+            index == at.index
+        });
+        done.unwrap_or_else(|| {
+            Err(format!(
+                "step {} of `{}` stands in another list of `{}`",
+                at.index + 1,
+                at.operation,
+                at.family
+            ))
+        })
     }
 
     /// What the file writes for a key of a step.
     pub fn raw(&self, at: &StepRef, key: &str) -> Option<String> {
         let mut found = None;
-        self.clone().step(at, |mut step| found = text_of(step.keys(), key).map(str::to_string))?;
-        found
+        let read = self.clone().step(at, |mut step| {
+            found = text_of(step.keys(), key).map(str::to_string);
+            Ok(())
+        });
+        read.ok().and(found)
     }
 
     /// A step as the file writes it, to be changed and put elsewhere.
-    pub fn copy(&self, at: &StepRef) -> Option<InlineTable> {
-        let mut found = None;
+    ///
+    /// # Errors
+    /// Where the text has no such step.
+    pub fn copy(&self, at: &StepRef) -> Result<InlineTable, String> {
+        let mut copy = InlineTable::new();
         self.clone().step(at, |mut step| {
-            let mut copy = InlineTable::new();
             for (key, item) in step.keys().iter() {
                 if let Some(value) = item.as_value() {
-                    copy.insert(key, value.clone().decorated(" ", ""));
+                    copy.insert(key, value.clone());
                 }
             }
-            found = Some(copy);
+            Ok(())
         })?;
-        found
+        copy.fmt();
+        Ok(copy)
     }
 
     /// Posts a step in batches, or alone where `batch` is 1.
-    pub fn batch(&mut self, at: &StepRef, batch: u32) -> Option<()> {
+    ///
+    /// # Errors
+    /// Where that cannot be written.
+    pub fn batch(&mut self, at: &StepRef, batch: u32) -> Edited {
         self.step(at, |mut step| {
+            by_choice(step.keys(), &["batch"])?;
             if batch > 1 {
                 step.keys().insert("batch", value(i64::from(batch)));
             } else {
                 step.keys().remove("batch");
             }
             step.tidy();
+            Ok(())
         })
     }
 
     /// Splits a step's payload into `pieces` equal ones, one after another. `piece` is their size;
     /// a payload that the file writes by a parameter's name keeps it.
-    pub fn segment(&mut self, at: &StepRef, pieces: u64, piece: &str) -> Option<()> {
-        let mut done = None;
+    ///
+    /// # Errors
+    /// Where that cannot be written.
+    pub fn segment(&mut self, at: &StepRef, pieces: u64, piece: &str) -> Edited {
         self.step(at, |mut step| {
+            by_choice(step.keys(), &["bytes"])?;
             let mut inner = InlineTable::new();
             for (key, item) in step.keys().iter() {
-                let Some(one) = item.as_value() else { return };
-                let mut one = one.clone();
+                let mut one =
+                    item.as_value().ok_or_else(|| format!("its `{key}` is a table of its own"))?.clone();
                 if key == "bytes" {
-                    let given = one.as_str().unwrap_or_default();
+                    let given = one.as_str().filter(|text| !Written::is_interval(text));
+                    let given =
+                        given.ok_or("no product divides an interval: name its size under `[parameters]`")?;
                     // A share of the text itself follows the parameter that it names.
                     let named = given.split('*').any(|part| part.trim().starts_with(char::is_alphabetic));
                     one = match named {
@@ -190,16 +291,19 @@ impl Edit {
             outer.insert("steps", Value::Array(std::iter::once(Value::InlineTable(inner)).collect()));
             outer.fmt();
             step.replace(outer);
-            done = Some(());
-        })?;
-        done
+            Ok(())
+        })
     }
 
     /// Lets a step take another path.
-    pub fn path(&mut self, at: &StepRef, path: &Path) -> Option<()> {
+    ///
+    /// # Errors
+    /// Where that cannot be written.
+    pub fn path(&mut self, at: &StepRef, path: &Path) -> Edited {
         self.step(at, |mut step| {
             for row in &VERBS {
                 if step.keys().contains_key(row.name) {
+                    by_choice(step.keys(), &[row.name])?;
                     step.keys().insert(row.name, value(path.to_string()));
                 }
             }
@@ -208,27 +312,36 @@ impl Edit {
                 step.keys().remove("batch");
             }
             step.tidy();
+            Ok(())
         })
     }
 
     /// Sets a key of an object.
-    pub fn object(&mut self, name: &str, key: &str, to: impl Into<Value>) -> Option<()> {
-        let object = self.0.get_mut("object")?.get_mut(name)?;
+    ///
+    /// # Errors
+    /// Where the text has no table of that name.
+    pub fn object(&mut self, name: &str, key: &str, to: impl Into<Value>) -> Edited {
+        let object = self.0.get_mut("object").and_then(|objects| objects.get_mut(name));
         match object {
-            Item::Value(Value::InlineTable(table)) => {
+            Some(Item::Value(Value::InlineTable(table))) => {
                 table.insert(key, to.into());
                 table.fmt();
             }
             other => {
-                other.as_table_like_mut()?.insert(key, value(to));
+                let table = other.and_then(Item::as_table_like_mut);
+                table.ok_or_else(|| format!("it has no `[object.{name}]`"))?.insert(key, value(to));
             }
         }
-        Some(())
+        Ok(())
     }
 
     /// Sets a key of `[design]`.
-    pub fn design(&mut self, key: &str, to: &str) -> Option<()> {
-        let design = self.0.get_mut("design")?.as_table_like_mut()?;
+    ///
+    /// # Errors
+    /// Where the text has no such table.
+    pub fn design(&mut self, key: &str, to: &str) -> Edited {
+        let design = self.0.get_mut("design").and_then(Item::as_table_like_mut);
+        let design = design.ok_or("it has no `[design]`")?;
         match design.get_mut(key).and_then(Item::as_value_mut) {
             Some(old) => {
                 // The comment behind the value belongs to it.
@@ -240,7 +353,7 @@ impl Edit {
                 design.insert(key, value(to));
             }
         }
-        Some(())
+        Ok(())
     }
 
     /// States a plain number of `[parameters]` with the ends of its interval and where it comes from, where
@@ -261,24 +374,33 @@ impl Edit {
     }
 
     /// Lets a named mix be filled in another order.
-    pub fn fill(&mut self, mix: &str, order: &[String]) -> Option<()> {
-        let mixes = self.0.get_mut("mix")?.as_array_of_tables_mut()?;
-        let table = mixes.iter_mut().find(|one| text_of(*one, "name") == Some(mix))?;
+    ///
+    /// # Errors
+    /// Where the text has no such mix.
+    pub fn fill(&mut self, mix: &str, order: &[String]) -> Edited {
+        let mixes = self.0.get_mut("mix").and_then(Item::as_array_of_tables_mut);
+        let mut tables = mixes.into_iter().flat_map(ArrayOfTables::iter_mut);
+        let table = tables.find(|one| text_of(*one, "name") == Some(mix));
+        let table = table.ok_or_else(|| format!("it has no `[[mix]]` named `{mix}`"))?;
         table.insert("fill", value(order.iter().map(String::as_str).collect::<Array>()));
-        Some(())
+        Ok(())
     }
 
     /// Adds a copy of an alternative under another name, its steps changed by `rewrite`, which gets
     /// each step's keys.
+    ///
+    /// # Errors
+    /// Where that cannot be written, and what `rewrite` refuses.
     pub fn add_like(
         &mut self,
         alternative: &str,
         name: &str,
         description: &str,
-        mut rewrite: impl FnMut(&mut dyn TableLike),
-    ) -> Option<()> {
+        mut rewrite: impl FnMut(&mut dyn TableLike) -> Edited,
+    ) -> Edited {
         let own = |one: &&mut Table| text_of(*one, "name") == Some(alternative);
-        let scenario = self.alternatives()?.iter_mut().find(own)?.get("scenario").cloned();
+        let own = self.alternatives()?.iter_mut().find(own);
+        let scenario = own.and_then(|own| own.get("scenario").cloned());
         let mut table = self.with_steps(alternative)?.clone();
         for key in ["rows", "hit_ratio", "mixed", "like", "scenario"] {
             table.remove(key);
@@ -290,66 +412,99 @@ impl Edit {
         table.insert("name", value(name));
         table.insert("description", value(description));
         table.decor_mut().set_prefix("\n");
-        rewrite_steps(&mut table, &mut rewrite);
+        rewrite_steps(&mut table, &mut |step| {
+            // Which values are planned was searched for, and of a copy none was.
+            let own = step.iter().map(|(key, _)| key).filter(|key| *key != MARK);
+            let keys: Vec<String> = own.map(str::to_string).collect();
+            by_choice(step, &keys.iter().map(String::as_str).collect::<Vec<_>>())?;
+            rewrite(step)
+        })?;
         self.alternatives()?.push(table);
-        Some(())
+        Ok(())
     }
 
     /// Changes every step of an alternative.
-    pub fn rewrite(&mut self, alternative: &str, mut rewrite: impl FnMut(&mut dyn TableLike)) -> Option<()> {
-        let table = self.with_steps(alternative)?;
-        rewrite_steps(table, &mut rewrite);
-        Some(())
+    ///
+    /// # Errors
+    /// Where the text has no such alternative, and what `rewrite` refuses.
+    pub fn rewrite(
+        &mut self,
+        alternative: &str,
+        mut rewrite: impl FnMut(&mut dyn TableLike) -> Edited,
+    ) -> Edited {
+        rewrite_steps(self.with_steps(alternative)?, &mut rewrite)
     }
 
     /// Replaces a list of steps by the lines of `steps`.
-    pub fn replace_steps(&mut self, at: &StepRef, steps: &[String]) -> Option<()> {
-        let item = self.with_steps(&at.alternative)?.get_mut(&at.operation)?;
+    ///
+    /// # Errors
+    /// Where the text has no such list.
+    pub fn replace_steps(&mut self, at: &StepRef, steps: &[String]) -> Edited {
         let text = format!("[\n{}]", steps.iter().map(|step| format!("    {step},\n")).collect::<String>());
-        *item = Item::Value(text.parse().ok()?);
-        Some(())
+        let list = text.parse().map_err(|error| format!("its steps make no list: {error}"))?;
+        *self.list(at)? = Item::Value(list);
+        Ok(())
     }
 
-    /// Puts one case of a branch in its place, wherever `is` holds for the branch's other case; says
-    /// whether it did.
-    pub fn keep_case(&mut self, at: &StepRef, case: &str) -> Option<()> {
-        let item = self.with_steps(&at.alternative)?.get_mut(&at.operation)?;
-        let list = item.as_array_mut()?;
+    /// Puts one case of a branch in its place: the first of `cases` that it has.
+    ///
+    /// # Errors
+    /// Where the branch is not one of an operation's own list.
+    pub fn keep_case(&mut self, at: &StepRef, cases: [&str; 2]) -> Edited {
+        let list = self.list(at)?.as_array_mut();
+        let list = list.ok_or("its steps are tables of their own; write them as a list in brackets")?;
         let mut count = 0;
         for position in 0..list.len() {
             let start = count;
-            let step = list.get_mut(position)?.as_inline_table_mut()?;
+            let Some(step) = list.get_mut(position).and_then(Value::as_inline_table_mut) else { continue };
             if start == at.index {
-                let kept: Vec<Value> = step.get(case)?.as_array()?.iter().cloned().collect();
+                let case = cases.iter().find_map(|case| step.get(case).and_then(Value::as_array));
+                let kept: Vec<Value> = case.ok_or("the branch has no such case")?.iter().cloned().collect();
                 let decor = step.decor().clone();
                 list.remove(position);
                 for (offset, mut one) in kept.into_iter().enumerate() {
                     *one.decor_mut() = decor.clone();
                     list.insert_formatted(position + offset, one);
                 }
-                return Some(());
+                return Ok(());
             }
             count += 1;
-            inside(step, &mut count, &mut |_, _| false);
+            inside(step, "", &mut count, &mut |_, _, _| false);
         }
-        None
+        Err("the branch stands within another step".to_string())
     }
 
     /// The changed text.
     pub fn text(&self) -> String {
-        self.0.to_string()
+        self.changed().text
+    }
+
+    /// The changed text, and where its steps stood before.
+    pub fn changed(&self) -> ChangedText {
+        let (mut document, mut origins) = (self.0.clone(), StepOrigins::new());
+        walk_all(&mut document, |place, mut step| {
+            let mark = step.keys().remove(MARK);
+            let origin = mark.as_ref().and_then(Item::as_str).map(str::to_string);
+            origins.insert(place.to_string(), origin);
+        });
+        ChangedText { text: document.to_string(), origins }
     }
 }
 
-fn rewrite_steps(table: &mut Table, rewrite: &mut dyn FnMut(&mut dyn TableLike)) {
-    for key in ["request", "read", "update", "insert", "scan", "readmodifywrite"] {
+fn rewrite_steps(table: &mut Table, rewrite: &mut dyn FnMut(&mut dyn TableLike) -> Edited) -> Edited {
+    let mut refused = Ok(());
+    for key in OPERATIONS {
         if let Some(item) = table.get_mut(key) {
-            walk(item, &mut 0, &mut |_, mut step| {
-                rewrite(step.keys());
-                false
+            walk(item, "", &mut 0, &mut |_, _, mut step| {
+                refused = rewrite(step.keys());
+                refused.is_err()
             });
         }
+        if refused.is_err() {
+            break;
+        }
     }
+    refused
 }
 
 /// The path that a step's keys name, with its key.
@@ -374,7 +529,7 @@ request = [
 "#;
 
     fn at(index: usize) -> StepRef {
-        StepRef { alternative: "a".into(), operation: "request".into(), index }
+        StepRef { alternative: "a".into(), family: "a".into(), operation: "request".into(), index }
     }
 
     #[test]
@@ -393,13 +548,13 @@ request = [
         assert!(edit.text().contains("bytes = \"chunk * 0.5 * 0.5\""), "{}", edit.text());
         edit.batch(&at(4), 16).expect("the READ inside");
         assert!(edit.text().contains("batch = 16 }"), "{}", edit.text());
-        assert!(edit.step(&at(9), |_| {}).is_none());
+        assert!(edit.step(&at(9), |_| Ok(())).is_err());
     }
 
     #[test]
     fn a_case_takes_the_place_of_its_branch() {
         let mut edit = Edit::new(TEXT).expect("TOML");
-        edit.keep_case(&at(1), "hit").expect("a branch");
+        edit.keep_case(&at(1), ["hit", "then"]).expect("a branch");
         let text = edit.text();
         assert!(!text.contains("cached") && !text.contains("x-z"), "{text}");
         assert!(

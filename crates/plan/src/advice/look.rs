@@ -1,6 +1,6 @@
 //! What a rule sees: the steps of the mix, and what the system's topology says of their paths.
 
-use super::edit::{Edit, StepRef};
+use super::edit::{Edit, Edited, StepRef};
 use super::trial::AdviceCase;
 use super::{Proposed, Rung, Scope};
 use crate::design::{Alternative, Design, Step};
@@ -87,6 +87,7 @@ impl<'l> Look<'l> {
                     let index = sites.len() - start;
                     let at = StepRef {
                         alternative: alternative.name.clone(),
+                        family: alternative.family.clone(),
                         operation: operation.clone(),
                         index,
                     };
@@ -218,21 +219,21 @@ impl<'l> Look<'l> {
         Edit::new(self.text)
     }
 
-    /// A way of a change that keeps the mix's shares, if the file can be changed so.
-    pub fn held(&self, remedy: String, change: impl FnOnce(&mut Edit) -> Option<()>) -> Option<Rung> {
+    /// A way of a change that keeps the mix's shares; none where it leaves the file as it is.
+    pub fn held(&self, remedy: String, change: impl FnOnce(&mut Edit) -> Edited) -> Option<Rung> {
         self.rung(remedy, true, change)
     }
 
     /// A way of a change after which the design chooses its mix again.
-    pub fn mixed_again(&self, remedy: String, change: impl FnOnce(&mut Edit) -> Option<()>) -> Option<Rung> {
+    pub fn mixed_again(&self, remedy: String, change: impl FnOnce(&mut Edit) -> Edited) -> Option<Rung> {
         self.rung(remedy, false, change)
     }
 
-    fn rung(&self, remedy: String, held: bool, change: impl FnOnce(&mut Edit) -> Option<()>) -> Option<Rung> {
+    fn rung(&self, remedy: String, held: bool, change: impl FnOnce(&mut Edit) -> Edited) -> Option<Rung> {
         let mut edit = self.edit()?;
-        change(&mut edit)?;
-        let text = edit.text();
-        (text != self.text).then_some(Rung { remedy, text, held })
+        let changed = change(&mut edit).map(|()| edit.changed());
+        let is_same = changed.as_ref().is_ok_and(|changed| changed.text == self.text);
+        (!is_same).then_some(Rung { remedy, changed, held })
     }
 }
 
@@ -241,6 +242,19 @@ pub fn call<'l>(at: StepRef, step: &'l Step, router: &Router) -> Option<PathCall
     let Step::Verb { verb, path, bytes, object, batch, .. } = step else { return None };
     let path = router.path(path).ok()?;
     Some(PathCall { at, verb: *verb, path, bytes: *bytes, object: object.as_deref(), batch: *batch })
+}
+
+/// The objects that an alternative accesses.
+pub fn objects(alternative: &Alternative) -> BTreeSet<&str> {
+    let mut found = BTreeSet::new();
+    for step in alternative.operations.iter().flat_map(|(_, _, steps)| steps) {
+        collect(step, &mut |step| {
+            if let Step::Verb { object: Some(object), .. } = step {
+                found.insert(object.as_str());
+            }
+        });
+    }
+    found
 }
 
 /// Visits a step and what it holds, in the order of [`StepRef::index`].
@@ -264,28 +278,37 @@ pub fn proposed(changes: Vec<super::Proposal>, otherwise: impl Into<String>) -> 
 /// What an alternative does, with every path changed by `path`; equal texts do the same. How requests
 /// are posted is left out unless `posting`: it is no other alternative.
 pub fn signature(alternative: &Alternative, path: &dyn Fn(&str) -> String, posting: bool) -> String {
-    fn of(step: &Step, path: &dyn Fn(&str) -> String, posting: bool) -> String {
-        let list = |steps: &[Step]| steps.iter().map(|step| of(step, path, posting)).collect::<String>();
-        match step {
-            Step::Verb { verb, path: name, bytes, object, arrived, batch, to, signals, .. } => {
-                let batch = if posting { *batch } else { 1 };
-                let wait = if signals.unawaited { " unawaited" } else { "" };
-                format!("{verb} {} {bytes} {object:?} {arrived:?} {batch} {to}{wait};", path(name))
-            }
-            Step::Wait { time, .. } => format!("wait {time};"),
-            Step::Background { steps, .. } => format!("then[{}]", list(steps)),
-            Step::Compute { at, cost, .. } => format!("{at} {cost:?};"),
-            Step::Repeat { times, steps, .. } => format!("{times}[{}]", list(steps)),
-            Step::Parallel(lists) => lists.iter().map(|steps| format!("({})", list(steps))).collect(),
-            Step::Branch { probability, then, otherwise, .. } => {
-                format!("{probability}?[{}][{}]", list(then), list(otherwise))
-            }
+    let each = alternative
+        .operations
+        .iter()
+        .map(|(name, _, steps)| format!("{name}:{}", steps_signature(steps, path, posting)));
+    each.collect()
+}
+
+fn steps_signature(steps: &[Step], path: &dyn Fn(&str) -> String, posting: bool) -> String {
+    let list = |steps: &[Step]| steps_signature(steps, path, posting);
+    let each = steps.iter().map(|step| match step {
+        Step::Verb { verb, path: name, bytes, object, arrived, batch, to, signals, .. } => {
+            let batch = if posting { *batch } else { 1 };
+            let wait = if signals.unawaited { " unawaited" } else { "" };
+            format!("{verb} {} {bytes} {object:?} {arrived:?} {batch} {to}{wait};", path(name))
         }
-    }
-    let each = alternative.operations.iter().map(|(name, _, steps)| {
-        format!("{name}:{}", steps.iter().map(|step| of(step, path, posting)).collect::<String>())
+        Step::Wait { time, .. } => format!("wait {time};"),
+        Step::Background { steps, .. } => format!("then[{}]", list(steps)),
+        Step::Compute { at, cost, .. } => format!("{at} {cost:?};"),
+        Step::Repeat { times, steps, .. } => format!("{times}[{}]", list(steps)),
+        Step::Parallel(lists) => lists.iter().map(|steps| format!("({})", list(steps))).collect(),
+        Step::Branch { probability, then, otherwise, .. } => {
+            format!("{probability}?[{}][{}]", list(then), list(otherwise))
+        }
     });
     each.collect()
+}
+
+/// Whether two lists of steps do the same, in full.
+pub fn does_the_same(one: &[Step], other: &[Step]) -> bool {
+    let of = |steps: &[Step]| steps_signature(steps, &|path| path.to_string(), true);
+    of(one) == of(other)
 }
 
 /// The signatures of a design's alternatives, however they post.

@@ -68,7 +68,7 @@ fn spare_inner_link(look: &Look<'_>) -> Proposed {
                 })
             }));
         }
-        ladder.dedup_by(|a, b| a.text == b.text);
+        ladder.dedup_by(|a, b| a.changed == b.changed);
         let why = format!("`{}` passes {links} twice, beside requests over the network", alternative.name);
         changes.push(Proposal { why, ladder });
     }
@@ -133,7 +133,7 @@ fn add_alternative(look: &Look<'_>) -> Proposed {
             }
             let remedy = format!("add `{name}`: `{}` with its inner transfers by {by}", one.name);
             let ladder = look.mixed_again(remedy, |edit| {
-                edit.add_like(&one.name, &name, &format!("{}, by {by}", one.name), |step| {
+                edit.add_like(&one.family, &name, &format!("{}, by {by}", one.name), |step| {
                     for verb in ["read", "write"] {
                         let new = step.get(verb).and_then(toml_edit::Item::as_str).map(&change);
                         if let Some(new) = new {
@@ -143,6 +143,7 @@ fn add_alternative(look: &Look<'_>) -> Proposed {
                             step.insert(verb, toml_edit::value(new));
                         }
                     }
+                    Ok(())
                 })
             });
             let why = format!("the paths allow `{}` by {by}, and the design lacks it", one.name);

@@ -16,22 +16,24 @@ mod card;
 mod edit;
 mod look;
 mod mixes;
+mod numbers;
 mod standing;
 mod steps;
 mod trial;
 
-pub use edit::{Edit, StepRef};
+pub use edit::{ChangedText, Edit, Edited, StepOrigins, StepRef};
 pub use look::{Look, Site};
 pub use standing::GainStanding;
 pub use trial::{Added, AdviceCase, Gain, SEEDS, TrialBench};
 
 use crate::check::{self, Gap, Settled, settle};
-use crate::design::{Objective, Runs};
+use crate::design::{Changes, Design, Objective, Runs};
 use crate::planner::{PlanError, Ready, Setting, prepare, shares_run};
 use crate::program::Fold;
+use numbers::SameNumbers;
 use offpath_twin::Interval;
 use similar::TextDiff;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The least gain that is worth a change, as a share.
 pub const LEAST_GAIN: f64 = 0.01;
@@ -89,8 +91,8 @@ pub struct Proposal {
 pub struct Rung {
     /// The change in a line.
     pub remedy: String,
-    /// The changed file.
-    pub text: String,
+    /// The changed file, or why it cannot be written so.
+    pub changed: Result<ChangedText, String>,
     /// Whether the mix's shares are kept; else the changed design chooses its mix again.
     pub held: bool,
 }
@@ -233,6 +235,7 @@ const MOST_RUNGS: usize = 3;
 struct Tried {
     remedy: String,
     case: AdviceCase,
+    origins: StepOrigins,
 }
 
 /// A change with the way that was chosen.
@@ -419,7 +422,14 @@ fn choose(
     let mut open: Vec<(f64, Tried)> = Vec::new();
     for rung in change.ladder {
         let held = rung.held.then_some(given.shares.as_slice());
-        let built = bench.case(&rung.text, held).and_then(|(case, ready)| {
+        let ChangedText { text, origins } = match rung.changed {
+            Ok(changed) => changed,
+            Err(why) => {
+                refused = format!("{} cannot be written into the file: {why}", rung.remedy);
+                continue;
+            }
+        };
+        let built = bench.case(&text, held).and_then(|(case, ready)| {
             let added = trial::added(&case, &ready, scope)?;
             Ok((case, added))
         });
@@ -432,7 +442,7 @@ fn choose(
                 Some(reason) => refused = format!("{} {reason}", rung.remedy),
                 None => {
                     let rank = rank(objective, base, &added);
-                    open.push((rank, Tried { remedy: rung.remedy, case }));
+                    open.push((rank, Tried { remedy: rung.remedy, case, origins }));
                 }
             },
         }
@@ -586,7 +596,8 @@ fn best(
                 continue;
             }
         }
-        let brings = match brings(bench, current, &one.tried.case, scope) {
+        let same = SameNumbers::of(&current.design, &one.tried.case.design, &one.tried.origins);
+        let brings = match brings(bench, current, &one.tried.case, (scope, &same)) {
             Ok(brings) => brings,
             // What a remedy states may be more, at one end, than a design may hold: then it is none.
             Err(error) => {
@@ -601,12 +612,32 @@ fn best(
             keep(reasons.entry(one.rule).or_default(), reason);
             continue;
         }
+        let said = format!("{} {}", one.why, one.tried.remedy);
+        let also = match also_changed(bench, current, &one.tried.case, &said) {
+            Ok(also) => also,
+            // The search of choices leaves out what the file says of others, and a file that is refused as a whole is no remedy.
+            Err(error) => {
+                let reason = format!("{} leaves a file that is refused: {error}", one.tried.remedy);
+                keep(reasons.entry(one.rule).or_default(), reason);
+                continue;
+            }
+        };
+        let mut remedy = one.tried.remedy;
+        if !also.names.is_empty() {
+            remedy += &format!("; it changes {} too", also.names.join(" and "));
+        }
+        if also.is_of_others && depth == Depth::Sure {
+            let reason = format!("{remedy}, and this scenario says nothing of others");
+            keep(left_out, format!("{}: {reason}", RULES[one.rule].name));
+            keep(reasons.entry(one.rule).or_default(), reason);
+            continue;
+        }
         let with_variants = with_variants(bench, current, &one.tried.case, (scope, RULES[one.rule].level))?;
-        let standing = standing::standing(bench, current, &one.tried.case, scope)?;
+        let standing = standing::standing(bench, current, &one.tried.case, (scope, &same))?;
         let found = Advice {
             rule: RULES[one.rule].name,
             why: one.why,
-            remedy: one.tried.remedy,
+            remedy,
             diff: diff(&current.text, &one.tried.case.text),
             scope: scope.clone(),
             gain,
@@ -619,18 +650,62 @@ fn best(
     Ok(None)
 }
 
+/// What a remedy changes besides what it says.
+struct AlsoChanged {
+    /// Alternatives, each with whose it is where that is another scenario.
+    names: Vec<String>,
+    /// Whether another scenario has one of them.
+    is_of_others: bool,
+}
+
+/// The alternatives of the file that do other steps as changed, or whose objects lie otherwise, and that `said` does not name. An
+/// alternative that lends its steps changes with those that it lends them to, whatever their scenario.
+fn also_changed(
+    bench: &TrialBench<'_>,
+    given: &AdviceCase,
+    changed: &AdviceCase,
+    said: &str,
+) -> Result<AlsoChanged, miette::Report> {
+    let changes = Changes { steps: true, scenario: None, only: None, ..bench.changes.clone() };
+    let whole = |case: &AdviceCase| Design::parse(&case.text, bench.name, bench.directory, &changes);
+    let (before, after) = (whole(given)?, whole(changed)?);
+    let is_moved = |object: &&String| before.objects.get(*object) != after.objects.get(*object);
+    let moved: BTreeSet<&String> = before.objects.keys().filter(is_moved).collect();
+    let mut also = AlsoChanged { names: Vec::new(), is_of_others: false };
+    for one in &before.alternatives {
+        let Some(now) = after.alternatives.iter().find(|now| now.name == one.name) else { continue };
+        let is_mixed = given.shares.iter().any(|(name, share)| *name == one.name && *share > 0.0);
+        let reaches =
+            || look::objects(one).iter().any(|object| moved.iter().any(|moved| moved.as_str() == *object));
+        let is_other = look::identity(one) != look::identity(now);
+        if !is_other && !reaches() {
+            continue;
+        }
+        let is_of_others = given.design.scenario.is_some() && one.scenario != given.design.scenario;
+        let is_said = said.contains(&format!("`{}`", one.name)) || (!is_other && is_mixed);
+        also.is_of_others |= is_of_others;
+        if is_of_others || !is_said {
+            also.names.push(match one.scenario.as_ref().filter(|_| is_of_others) {
+                Some(scenario) => format!("`{}` of scenario `{scenario}`", one.name),
+                None if is_of_others => format!("`{}` of every scenario", one.name),
+                None => format!("`{}`", one.name),
+            });
+        }
+    }
+    Ok(also)
+}
+
 /// What a remedy is worth at the ends of the numbers that it states itself.
 fn brings(
     bench: &TrialBench<'_>,
     given: &AdviceCase,
     changed: &AdviceCase,
-    scope: &Scope,
+    (scope, same): (&Scope, &SameNumbers),
 ) -> Result<Option<Brings>, miette::Report> {
-    let known = |id: &str| given.design.estimates().iter().any(|one| &*one.id == id);
     let added = |case: &AdviceCase| trial::added(case, &prepare(&case.design, bench.setting)?, scope);
     let before = added(given)?;
     let mut found = Brings { numbers: Vec::new(), ends: None };
-    for one in changed.design.estimates().iter().filter(|one| one.low != one.high && !known(&one.id)) {
+    for one in changed.design.estimates().iter().filter(|one| one.low != one.high && same.is_new(&one.id)) {
         for end in [one.low, one.high].into_iter().flatten() {
             let moved = [(one.id.to_string(), end)].into();
             let case = AdviceCase { design: changed.design.with_estimates(&moved)?, ..changed.clone() };
@@ -708,7 +783,6 @@ fn diff(before: &str, after: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::design::Changes;
     use offpath_profile::Library;
     use offpath_twin::Seed;
     use std::path::Path;

@@ -1,6 +1,7 @@
 //! How well a gain is known of the card: as given and as changed, both are added up in the same draws of every number
 //! that is known as an interval, so that what both share cancels.
 
+use super::numbers::SameNumbers;
 use super::trial::{self, AdviceCase, TrialBench};
 use super::{LEAST_GAIN, Scope};
 use crate::confidence::Ranged;
@@ -50,25 +51,30 @@ impl<'a> Side<'a> {
     }
 }
 
-/// A side with its numbers.
+/// A side with its numbers, by what the given design calls them: what a remedy copies is there more than once.
 struct Numbers<'a> {
     side: &'a Side<'a>,
     base: Base<'a>,
-    own: BTreeMap<String, Factor>,
+    own: BTreeMap<String, Vec<Factor>>,
 }
 
 impl<'a> Numbers<'a> {
-    fn of(side: &'a Side<'a>) -> Numbers<'a> {
+    fn of(side: &'a Side<'a>, name: impl Fn(&str) -> String) -> Numbers<'a> {
         let base = Base::new(&side.case.design, &side.ready, &side.folds);
-        let own = base.factors().into_iter().map(|factor| (factor.id.clone(), factor)).collect();
+        let mut own: BTreeMap<String, Vec<Factor>> = BTreeMap::new();
+        for factor in base.factors() {
+            own.entry(name(&factor.id)).or_default().push(factor);
+        }
         Numbers { side, base, own }
     }
 
     /// What the objective seeks more or less of, with those of its numbers moved that are among `moves`; none where the
     /// design or the system is none with them.
     fn worth(&self, moves: &[(&Factor, Quantity)], scope: &Scope) -> Option<f64> {
-        let own: Vec<(&Factor, Quantity)> =
-            moves.iter().filter_map(|(factor, value)| Some((self.own.get(&factor.id)?, *value))).collect();
+        let own = moves.iter().flat_map(|(factor, value)| {
+            self.own.get(&factor.id).into_iter().flatten().map(move |own| (own, *value))
+        });
+        let own: Vec<(&Factor, Quantity)> = own.collect();
         let (design, ready) = self.base.ready_at(&own).ok()?;
         let case = AdviceCase { design, ..self.side.case.clone() };
         let added = trial::added(&case, &ready, scope).ok()?;
@@ -86,21 +92,29 @@ pub(super) fn standing(
     bench: &TrialBench<'_>,
     given: &AdviceCase,
     changed: &AdviceCase,
-    scope: &Scope,
+    (scope, same): (&Scope, &SameNumbers),
 ) -> Result<Option<GainStanding>, miette::Report> {
     let objective = given.design.objective;
     if matches!(objective, Objective::LowestP99 { .. }) {
         return Ok(None);
     }
     let sides = [Side::of(bench, given)?, Side::of(bench, changed)?];
-    let numbers = sides.each_ref().map(Numbers::of);
+    let numbers = [
+        Numbers::of(&sides[0], str::to_string),
+        Numbers::of(&sides[1], |place| same.name(place).to_string()),
+    ];
     let ratio = |moves: &[(&Factor, Quantity)]| -> Option<f64> {
         Some(numbers[1].worth(moves, scope)? / numbers[0].worth(moves, scope)?)
     };
     let Some(point) = ratio(&[]) else { return Ok(None) };
-    let mut all = numbers[0].own.clone();
-    for (id, factor) in &numbers[1].own {
-        all.entry(id.clone()).or_insert_with(|| factor.clone());
+    // Of what both have, what the given design says is drawn.
+    let mut all: BTreeMap<&String, Factor> = BTreeMap::new();
+    for (name, factors) in numbers.iter().flat_map(|side| &side.own) {
+        all.entry(name).or_insert_with(|| {
+            let mut factor = factors[0].clone();
+            factor.id.clone_from(name);
+            factor
+        });
     }
     let factors: Vec<Factor> = all.into_values().collect();
     let is_set = |factor: &Factor| !given.design.sets(&factor.id);

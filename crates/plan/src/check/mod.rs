@@ -46,7 +46,7 @@ pub struct Settled {
     pub moved: f64,
     /// The loaded twin at the mix.
     pub loaded: Loaded,
-    /// The load that it was run at: the one that was asked for, or what a limit leaves; nothing where it was saturated.
+    /// The load that it was run at: the one that was asked for; nothing where it was saturated.
     pub load: Option<f64>,
     /// Where the twin carries something else than the mix was solved for.
     pub gap: Option<Gap>,
@@ -396,7 +396,6 @@ fn hold_from(
         let latency_s =
             solve::mean_of(&shares, &parts, |index| folds[index].latency + folds[index].background);
         let sizes = (rate, latency_s);
-        let load = load.or_else(|| solve::limited(&solution));
         // What is solved with the holds that such a mix was seen to have needs no run to say that it has them.
         let is_seen = |last: &mut Held| {
             let (run, next) = ((&last.shares[..], last.sizes.0), (&shares[..], rate));

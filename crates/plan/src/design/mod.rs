@@ -457,6 +457,8 @@ pub struct Design {
     pub cache: Option<CacheUse>,
     /// The most host cores that requests may keep busy, as a share of all; `None` for all.
     pub host_cpu_share: Option<f64>,
+    /// Where the file gives it.
+    pub(crate) host_cpu_share_at: Option<Range<usize>>,
     /// The greatest unloaded latency that an alternative may have in a mix.
     pub latency_bound: Option<Time>,
     /// Parameters with their values in base units: bytes, picoseconds, bits or operations per second,
@@ -641,10 +643,9 @@ impl Design {
         }
     }
 
-    /// Checks what only the design's own system can tell: that the cache lies at one of its
-    /// endpoints, and that the budget fits that endpoint's memory.
+    /// Checks what only the design's own system can tell: that the host's share is a core of it at least, that the cache
+    /// lies at one of its endpoints, and that the budget fits that endpoint's memory.
     pub fn check_against(&self, system: &System) -> Result<(), miette::Report> {
-        let Some(cache) = &self.cache else { return Ok(()) };
         let error = |message, help, at: &Range<usize>| {
             miette::Report::from(DesignError {
                 message,
@@ -653,6 +654,20 @@ impl Design {
                 at: Some(at.clone().into()),
             })
         };
+        if let (Some(share), Some(at), Some((_, cores))) =
+            (self.host_cpu_share, &self.host_cpu_share_at, system.open_host_threads())
+            && share * (cores as f64) < 1.0 - System::WHOLE
+        {
+            return Err(error(
+                format!("host_cpu_share is {share}, less than one of the host's {cores} cores"),
+                format!(
+                    "requests run on whole cores: write at least {:.4} for one of them, or 0 for none",
+                    1.0 / cores as f64
+                ),
+                at,
+            ));
+        }
+        let Some(cache) = &self.cache else { return Ok(()) };
         let Some((_, endpoint)) = system.endpoints().find(|(_, endpoint)| endpoint.name == cache.at) else {
             let known: Vec<&str> = system.endpoints().map(|(_, endpoint)| endpoint.name.as_str()).collect();
             return Err(error(

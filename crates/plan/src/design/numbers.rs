@@ -15,8 +15,9 @@ impl Resolver<'_> {
         let id: Arc<str> = id.into();
         let value = self.moved.get(&*id).copied().unwrap_or(written.value);
         let Written { low, high, is_assumed, .. } = written;
+        let (is_share, is_work, is_count) = (false, false, false);
         let estimate =
-            Estimate { id: id.clone(), value, low, high, is_assumed, is_share: false, is_work: false, span };
+            Estimate { id: id.clone(), value, low, high, is_assumed, is_share, is_work, is_count, span };
         self.estimates.borrow_mut().insert(id.clone(), estimate);
         Read { base: value.base(), rests_on: vec![id] }
     }
@@ -162,6 +163,7 @@ impl Resolver<'_> {
         given: &Spanned<toml::Value>,
     ) -> Result<(Time, Read), miette::Report> {
         let read = self.number(id, given, Dimension::Time)?;
+        self.mark_factors(&read);
         match self.quantity(&read, Dimension::Time, given.span())? {
             Quantity::Time(time) => Ok((self.within_reason(time, given.span())?, read)),
             other => unreachable!("{other} is read as a time"),
@@ -182,6 +184,7 @@ impl Resolver<'_> {
 
     pub(super) fn rate(&self, id: &str, given: &Spanned<toml::Value>) -> Result<(u64, Read), miette::Report> {
         let read = self.number(id, given, Dimension::BitRate)?;
+        self.mark_factors(&read);
         match self.quantity(&read, Dimension::BitRate, given.span())? {
             Quantity::BitRate(rate) if rate.bits_per_second() > 0 => Ok((rate.bits_per_second(), read)),
             Quantity::BitRate(_) => {
@@ -202,6 +205,17 @@ impl Resolver<'_> {
             Quantity::Bytes(bytes) => Ok((bytes, read)),
             other => unreachable!("{other} is read as a size"),
         }
+    }
+
+    /// Bytes that a step computes on.
+    pub(super) fn computed_bytes(
+        &self,
+        id: &str,
+        given: &Spanned<toml::Value>,
+    ) -> Result<(Bytes, Read), miette::Report> {
+        let (bytes, read) = self.bytes(id, given)?;
+        self.mark_factors(&read);
+        Ok((bytes, read))
     }
 
     /// A size that says what is counted, and is nobody's estimate.
@@ -249,6 +263,14 @@ impl Resolver<'_> {
         Ok(read)
     }
 
+    /// Says of the plain numbers that how long something takes is made of that they are guesses of it. A factor of 1 says that
+    /// nothing is multiplied.
+    fn mark_factors(&self, read: &Read) {
+        self.mark(read, |one| {
+            one.is_work |= one.value.dimension() == Dimension::Ratio && one.value.base() != 1.0;
+        });
+    }
+
     /// Says what the estimates are of that a number is made of.
     fn mark(&self, read: &Read, with: impl Fn(&mut Estimate)) {
         for one in &read.rests_on {
@@ -269,6 +291,7 @@ impl Resolver<'_> {
             toml::Value::Integer(number) => Read { base: *number as f64, rests_on: Vec::new() },
             _ => self.number(id, given, Dimension::Ratio)?,
         };
+        self.mark(&read, |one| one.is_count = true);
         let base = if self.moved.is_empty() { read.base } else { read.base.round().max(1.0) };
         if base.fract() != 0.0 || base < 1.0 || base > most as f64 {
             // Without a bound of its own the length of the whole request is what bounds it.

@@ -252,6 +252,7 @@ impl Resolver<'_> {
             objects,
             cache,
             host_cpu_share: constraints.host_cpu_share.as_ref().map(|share| *share.get_ref()),
+            host_cpu_share_at: constraints.host_cpu_share.as_ref().map(Spanned::span),
             latency_bound,
             parameters: of(&self.names, &|named| Some(named.read.base)),
             dimensions: of(&self.names, &|named| Some(named.dimension)),

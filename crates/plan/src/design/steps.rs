@@ -397,7 +397,7 @@ impl Resolver<'_> {
                 (None, bytes, None, Some(work), operations) if step.on.is_none() => {
                     let (amount, in_bytes, read) = match (bytes, operations) {
                         (Some(bytes), None) => {
-                            let (bytes, read) = self.bytes(&format!("{id}.bytes"), bytes)?;
+                            let (bytes, read) = self.computed_bytes(&format!("{id}.bytes"), bytes)?;
                             (bytes.get() as f64, true, read)
                         }
                         (None, Some(operations)) => {
@@ -423,7 +423,7 @@ impl Resolver<'_> {
                 }
                 (None, Some(bytes), Some(given), None, None) => {
                     let (rate, read) = self.rate(&format!("{id}.rate"), given)?;
-                    let (bytes, size) = self.bytes(&format!("{id}.bytes"), bytes)?;
+                    let (bytes, size) = self.computed_bytes(&format!("{id}.bytes"), bytes)?;
                     let ps = bytes.get() as f64 * 8e12 / rate as f64;
                     let time = Time::from_ps(ps.ceil() as u64);
                     let rests_on = size.shares(1.0).into_iter().chain(read.shares(-1.0)).collect();

@@ -182,10 +182,15 @@ fn nodes(text: &mut String, draw: &mut Draw, at: &str, socs: &[String]) {
                 number(text, "packet_rate", draw.within(1, 100), "M/s");
             }
         }
+        // The farther cache is the larger one, and no way is sooner than what answers on it.
+        let (mut nearer, mut slowest) = (0, 0);
         for cache in ["dpa_l1", "dpa_l2"] {
             let _ = writeln!(text, "[{cache}]\nkind = \"cache\"");
-            number(text, "capacity", draw.within(1, 4096), "KiB");
-            number(text, "latency", draw.within(1, 200), "ns");
+            nearer += draw.within(1, 4096);
+            number(text, "capacity", nearer, "KiB");
+            let latency = draw.within(1, 200);
+            slowest = latency.max(slowest);
+            number(text, "latency", latency, "ns");
             if draw.chance(50) {
                 number(text, "bandwidth", draw.within(50, 2000), "Gbit/s");
             }
@@ -199,7 +204,7 @@ fn nodes(text: &mut String, draw: &mut Draw, at: &str, socs: &[String]) {
                 text,
                 "[dpa_to_{reached}]\nkind = \"reach\"\nprocessor = \"dpa\"\nmemory = \"{reached}\"\nthrough = [{through}]"
             );
-            number(text, "latency", draw.within(50, 2000), "ns");
+            number(text, "latency", draw.within(50, 2000).max(slowest), "ns");
             number(text, "line", draw.one_of(&[64, 128]), "B");
             count(text, "outstanding", draw.within(1, 24));
             for way in ["load_bandwidth", "store_bandwidth"] {

@@ -41,7 +41,7 @@ fn operations() -> u64 {
 fn options(placement: Placement) -> StoreConfig {
     let mut options = StoreConfig::sized(2 * RECORDS, VALUE_BYTES).placed(placement);
     options.preload = PRELOADED;
-    options.warm = PRELOADED / 2;
+    options.warm = (0..PRELOADED / 2).collect();
     options.admit_after = 1;
     // An emulated machine answers late, and a role that waits its turn later.
     options.answer_timeout = Time::from_ms(200);

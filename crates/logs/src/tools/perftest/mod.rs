@@ -495,14 +495,29 @@ impl Perftest {
             return Taken::Known;
         }
         // Other programs fail in the same words, so perftest has to be there. What somebody wrote above a table ends in a colon.
-        let is_failure = || starts(FAILURES) || starts(&["received "]) && small.contains("addr_error");
-        let is_caption = text.ends_with(':') || starts(&["error free", "error-free"]);
-        if (self.section.is_begun() || self.has_run) && !is_caption && is_failure() {
+        if (self.section.is_begun() || self.has_run) && !text.ends_with(':') && fails(&small) {
             self.section.failed = true;
             return Taken::Failure;
         }
         Taken::No
     }
+}
+
+/// Whether a line, in small letters, is one in which perftest fails.
+pub(crate) fn fails(small: &str) -> bool {
+    let starts = |all: &[&str]| all.iter().any(|start| small.starts_with(start));
+    let is_failure = starts(FAILURES) || starts(&["received "]) && small.contains("addr_error");
+    is_failure && !starts(&["error free", "error-free"])
+}
+
+/// Whether a line ends in a row or in a table's head, whatever stands before it.
+pub(crate) fn has_row(text: &str) -> bool {
+    let head = text.find("#bytes").and_then(|at| Table::read(&text[at..]));
+    let is_row = |rest: &str| cells(rest).is_some_and(|cells| row::fragment(&cells).is_some());
+    let ends = text.char_indices().filter(|(at, letter)| {
+        !letter.is_whitespace() && (*at == 0 || text[..*at].ends_with(char::is_whitespace))
+    });
+    head.is_some() || ends.map(|(at, _)| &text[at..]).any(is_row)
 }
 
 /// Takes what a head says from a figure that is not of its run.
