@@ -85,6 +85,8 @@ pub struct Factor {
     pub(crate) guessed_of: Option<String>,
     /// Whether it says how often something happens: what is drawn of it says the same of how often that does not happen.
     pub(crate) is_share: bool,
+    /// Whether it says how much is done: 1 of it is an amount like any other, and no flag.
+    pub(crate) is_work: bool,
 }
 
 impl Factor {
@@ -208,7 +210,10 @@ impl<'a> Base<'a> {
         // the user's in any case, also where it is planned at other values besides.
         let guessed = |one: &Estimate| match one.value.dimension() {
             Dimension::Time | Dimension::BitRate | Dimension::OpRate | Dimension::Frequency => true,
-            Dimension::Ratio => one.is_work && !one.is_count || one.value.base().fract() != 0.0,
+            // What does nothing is no guess of how much is done.
+            Dimension::Ratio => {
+                one.is_work && !one.is_count && one.value.base() != 0.0 || one.value.base().fract() != 0.0
+            }
             Dimension::Bytes | Dimension::Count => false,
         };
         let is_open = |one: &&Estimate| one.low.is_some() || guessed(one);
@@ -230,6 +235,7 @@ impl<'a> Base<'a> {
         factors.extend(open.map(|one| Factor {
             guessed_of: station_of(one),
             is_share: one.is_share,
+            is_work: one.is_work && !one.is_count,
             id: one.id.to_string(),
             value: one.value,
             interval: one.low.zip(one.high),
@@ -336,6 +342,7 @@ pub(crate) fn factors_of(systems: &[&Router]) -> Vec<Factor> {
                 names: vec![Vec::new(); systems.len()],
                 guessed_of: None,
                 is_share: false,
+                is_work: false,
             });
             factor.names[index].push(name.clone());
         }

@@ -396,6 +396,7 @@ mod tests {
             let known =
                 [(Provenance::MeasuredHere, measured_here), (Provenance::CarriedOver, 1.0 - measured_here)];
             let rest = |(provenance, weight)| Rest {
+                with: Vec::new(),
                 number: "nic.pass_time".to_string(),
                 origin: crate::factor::Origin::Profile(provenance),
                 elasticity: weight,

@@ -7,6 +7,7 @@ use crate::sample::{Drawn, between, looked_at};
 use crate::side_by_side::side_by_side;
 use offpath_profile::{Provenance, System};
 use offpath_quantity::{Dimension, Quantity};
+use std::collections::BTreeMap;
 
 /// How well a figure is known, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,6 +44,8 @@ impl Basis {
 pub struct Rest {
     /// The number.
     pub number: String,
+    /// Others that are one guess with it, which draws move together: all else here is of all of them.
+    pub with: Vec<String>,
     /// How it is known.
     pub origin: Origin,
     /// By how many percent one percent of it moves the figure, without its sign.
@@ -64,7 +67,16 @@ impl Rest {
     fn of_moves(number: &str, origin: Origin, moves: f64) -> Rest {
         let (elasticity, weight) = (0.0, 0.0);
         let (drawn, own_evidence) = (Drawn::Interval, false);
-        Rest { number: number.to_string(), origin, elasticity, weight, moves, drawn, own_evidence }
+        let (number, with) = (number.to_string(), Vec::new());
+        Rest { number, with, origin, elasticity, weight, moves, drawn, own_evidence }
+    }
+
+    /// With another number that is one guess with it: a time means the same whether it is written as one step or as twenty.
+    fn join(&mut self, other: Rest) {
+        self.with.push(other.number);
+        self.elasticity += other.elasticity;
+        self.weight += other.weight;
+        self.moves += other.moves;
     }
 }
 
@@ -264,7 +276,8 @@ fn rests<F>(
     figure: &dyn Fn(&F) -> f64,
     rows: &[String],
 ) -> Vec<Rest> {
-    let mut found = Vec::new();
+    let mut found: Vec<Rest> = Vec::new();
+    let mut guesses: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for (factor, ends) in factors.iter().zip(ends) {
         let mut slope = 0.0f64;
         let mut moves = 0.0f64;
@@ -296,15 +309,22 @@ fn rests<F>(
         // be off, and would make whatever else moves it seem little.
         let is_jump = !factor.is_open() && !factor.is_doubted() && slope > MOST_IN_PROPORTION;
         if slope > 1e-6 {
-            found.push(Rest {
+            let own = Rest {
                 number: factor.id.clone(),
+                with: Vec::new(),
                 origin: factor.origin,
                 elasticity: slope,
                 weight: if factor.is_fact() || is_jump { 0.0 } else { slope },
                 moves,
                 drawn: Drawn::of(factor),
                 own_evidence: factor.is_evidence() && factor.rows.iter().any(|row| rows.contains(row)),
-            });
+            };
+            let whose = factor.guessed_of.as_deref().map(|whose| (whose, factor.origin.name()));
+            let guess = whose.map(|whose| *guesses.entry(whose).or_insert(found.len()));
+            match guess.filter(|at| *at < found.len()) {
+                Some(at) => found[at].join(own),
+                None => found.push(own),
+            }
         }
     }
     let total: f64 = found.iter().map(|rest| rest.weight).sum();
@@ -508,6 +528,7 @@ mod tests {
     fn an_estimate_that_decides_is_the_users() {
         let rest = |number: &str, origin, weight| Rest {
             number: number.into(),
+            with: Vec::new(),
             origin,
             elasticity: weight,
             weight,
@@ -527,6 +548,7 @@ mod tests {
         let basis = |yours: f64, guessed: f64, known: f64| {
             let rest = |origin, weight| Rest {
                 number: "n".into(),
+                with: Vec::new(),
                 origin,
                 elasticity: weight,
                 weight,
@@ -552,6 +574,7 @@ mod tests {
         let basis = |guesses: &[(Origin, f64)]| {
             let rest = |origin, weight, moves| Rest {
                 number: "n".into(),
+                with: Vec::new(),
                 origin,
                 elasticity: weight,
                 weight,

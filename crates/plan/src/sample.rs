@@ -120,8 +120,10 @@ pub(crate) fn looked_at(factor: &Factor) -> [Quantity; 2] {
         }
         Dimension::Count => [base + 1.0, base - 1.0],
         // A flag is 0 or 1, and who doubts one looks at the other. One that was measured is taken as it is; a share of 1, which
-        // may be less, is no flag.
-        Dimension::Ratio if base == 1.0 => [base / STEP, if is_doubted { 0.0 } else { base }],
+        // may be less, is no flag, nor is how much work is done.
+        Dimension::Ratio if base == 1.0 && !factor.is_work => {
+            [base / STEP, if is_doubted { 0.0 } else { base }]
+        }
         Dimension::Ratio if base == 0.0 => [if is_doubted { 1.0 } else { 0.0 }, 0.0],
         _ => [base * step, base / step],
     };

@@ -108,7 +108,9 @@ pub enum Next {
     Undrawn {
         /// Its name.
         number: String,
-        /// Its part of what the mix rests on, from 0 to 1.
+        /// How many others are one guess with it.
+        with: usize,
+        /// Their part of what the mix rests on, from 0 to 1.
         weight: f64,
         /// Whether it is a number of a profile that was set, which takes an interval in a profile alone.
         is_set: bool,
@@ -140,7 +142,7 @@ impl Next {
             let is_set = system.numbers.contains_key(&number);
             return match rest.drawn == Drawn::Interval {
                 true => Next::Narrow { number, weight },
-                false => Next::Undrawn { number, weight, is_set },
+                false => Next::Undrawn { number, with: rest.with.len(), weight, is_set },
             };
         }
         let worth = |at: Option<f64>| at.unwrap_or(f64::INFINITY);

@@ -755,8 +755,40 @@ fn no_flag_keeps_evidence_of_another_system() {
     let folder = tempfile::tempdir().expect("a folder");
     let other = folder.path().join("workloadc");
     let file = std::fs::read_to_string(designs().join("../workloads/workloadc")).expect("it is there");
-    std::fs::write(&other, file.replace("zipfian", "uniform")).expect("it can be written");
-    assert!(!of(Changes { workload: Some(other), ..none() }, &[], &[], None));
+    // Each property that the file gives counts, whether or not the design sets it too.
+    let own = file.replace("recordcount=1000\n", "recordcount=100000000\nfieldcount=1\nfieldlength=64\n");
+    for (from, to, is_own) in [
+        ("", "", true),
+        ("zipfian", "uniform", false),
+        ("recordcount=100000000", "recordcount=20000", false),
+        ("fieldlength=64", "fieldlength=1000", false),
+    ] {
+        assert!(own.contains(from));
+        std::fs::write(&other, own.replace(from, to)).expect("it can be written");
+        assert_eq!(of(Changes { workload: Some(other.clone()), ..none() }, &[], &[], None), is_own, "{to}");
+    }
+}
+
+/// A workload file that is given is the workload: what it says stands above what the design sets, what it leaves out is the
+/// design's, and both are said.
+#[test]
+fn a_workload_file_is_what_is_planned() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("mine");
+    std::fs::write(
+        &file,
+        "recordcount=20000\noperationcount=1\nreadproportion=1.0\nupdateproportion=0\nfieldcount=1\n",
+    )
+    .expect("it can be written");
+    let changes = Changes { workload: Some(file), steps: true, ..Changes::default() };
+    let design = parse(&text("kv-ycsb-c.toml"), &changes);
+    assert!(design.workload.starts_with("YCSB mine: "), "{}", design.workload);
+    assert!(design.workload.ends_with("over 20000 records of 64 B"), "{}", design.workload);
+    assert!(
+        design.warnings.iter().any(|said| said.contains("does not say `fieldlength`, so that")),
+        "{:?}",
+        design.warnings
+    );
 }
 
 /// An alternative that a mix takes for next to nothing would decide how well all of it is known.

@@ -81,6 +81,32 @@ fn a_copy_of_an_alternative_turns_nothing() {
     near("at its end", one.at_low.expect("it has a plan"), set.checked.plan.optimal.rate.value, 0.01);
 }
 
+/// A copy of an alternative, and one that asks for more besides, are thought no better for not having been run.
+#[test]
+fn a_variant_that_asks_for_more_changes_no_answer() {
+    let soc = "{ compare-and-swap = \"client-soc\" }, { read = \"client-host\", bytes = \"64 B\" }, \
+               { write = \"client-host\", bytes = \"64 B\" }, { compare-and-swap = \"client-soc\" }";
+    let call = "{ send-ud = \"client-soc\", bytes = \"32 B\" }, { compute = \"soc\", time = \"200 ns\" }, \
+                { send-ud = \"soc-client\", bytes = \"64 B\" }";
+    let of = |more: &str| {
+        let text = [HEAD, &alternative("soc", "", soc), &alternative("call", "", call), more].concat();
+        studied(&text, &setting(&[], &[])).expect("it is planned").checked
+    };
+    let plain = of("");
+    assert!(plain.settled.has_settled() && plain.plan.optimal.shares.len() == 2, "{:?}", plain.plan.optimal);
+    let later = format!("{{ compute = \"client\", time = \"50 ns\" }}, {soc}");
+    for (steps, is_tied) in [(soc, true), (&later, false)] {
+        let with = of(&alternative("variant", "mixed = true\n", steps));
+        assert!(with.settled.has_settled(), "{steps}");
+        for ((name, share), (own, of)) in with.plan.optimal.shares.iter().zip(&plain.plan.optimal.shares) {
+            assert_eq!(name, own, "{steps}");
+            near(steps, *share, *of, 1e-3);
+        }
+        near(steps, with.plan.optimal.rate.value, plain.plan.optimal.rate.value, 1e-3);
+        assert!(with.plan.optimal.unique != is_tied, "{steps}");
+    }
+}
+
 /// What a variant says is what a plan under it says, of every alternative; and a plain NIC beside the card has none of
 /// the card's mechanisms.
 #[test]
@@ -523,6 +549,30 @@ fn a_fitted_alternative_carries_a_load_as_often_as_its_interval_says() {
         let sure = plan(objective, Some(low)).recommendation;
         assert!((sure.shares_carry_in - 0.9).abs() < 0.02 && !sure.is_widened, "{}", sure.shares_carry_in);
     }
+}
+
+/// A time means the same whether it is written as one step or as ten, and so does what is said to decide and to move the mix.
+#[test]
+fn one_guess_in_several_steps_is_one_guess() {
+    let of = |times: usize, time: &str| {
+        let step = format!("{{ compute = \"soc\", time = \"{time}\" }}, ").repeat(times);
+        let steps = format!(
+            "{{ send = \"client-soc\", bytes = \"64 B\" }}, {step}{{ send = \"soc-client\", bytes = \"64 B\" }}"
+        );
+        studied(&[HEAD, &alternative("a", "", &steps)].concat(), &setting(&[], &[])).expect("it is planned")
+    };
+    let (one, ten) = (of(1, "800 ns"), of(10, "80 ns"));
+    let yours = |study: &Study| {
+        let rests = &study.checked.plan.recommendation.rests_on;
+        rests.iter().find(|rest| rest.number.starts_with("alternative.")).expect("it decides").clone()
+    };
+    let (whole, parts) = (yours(&one), yours(&ten));
+    assert_eq!((whole.with.len(), parts.with.len()), (0, 9));
+    near("what it decides", parts.weight, whole.weight, 0.1);
+    // Ten small steps add up to somewhat more than one large one.
+    near("what it moves", parts.moves, whole.moves, 0.15);
+    assert!(matches!(&one.next, Next::Undrawn { with: 0, .. }), "{:?}", one.next);
+    assert!(matches!(&ten.next, Next::Undrawn { with: 9, .. }), "{:?}", ten.next);
 }
 
 /// What moves the mix by a twentieth of what past predictions were wrong by narrows its interval by next to nothing.

@@ -243,6 +243,9 @@ pub struct RestAnswer {
     /// Its dotted name; `DEVICE:name` where only another device has it; its place in the design file where the design
     /// gives it; the overlay's name of an open mechanism.
     pub number: String,
+    /// Others that are one guess with it, which draws move together: all else here is of all of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub with: Vec<String>,
     /// How it is known: datasheet, measured, fitted, assumed, carried-over, your estimate, or open mechanism.
     pub provenance: &'static str,
     /// By how many percent one percent of it moves the rate, without its sign.
@@ -257,6 +260,14 @@ pub struct RestAnswer {
 }
 
 impl RestAnswer {
+    /// What it is called, with how many are one guess with it.
+    pub(super) fn named(&self) -> String {
+        match self.with.len() {
+            0 => self.number.clone(),
+            others => format!("{} with {others} more", self.number),
+        }
+    }
+
     /// Whether nobody says that it is so: a number of the design that is marked as assumed, or of the profile.
     pub(super) fn is_assumed(&self) -> bool {
         self.provenance == Origin::Assumed.name()
@@ -1136,6 +1147,7 @@ fn rests(all: &[Rest]) -> Vec<RestAnswer> {
     let heavy = all.iter().filter(|rest| rest.weight.max(rest.elasticity).max(rest.moves) >= 1e-3);
     let answer = |rest: &Rest| RestAnswer {
         number: rest.number.clone(),
+        with: rest.with.clone(),
         provenance: rest.origin.name(),
         elasticity: rest.elasticity,
         weight: rest.weight,

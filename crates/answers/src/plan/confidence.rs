@@ -23,7 +23,7 @@ pub(super) fn rests_text(rests: &[RestAnswer]) -> String {
     let heavy: Vec<String> = open()
         .take(4)
         .filter(|rest| rest.weight >= 0.02)
-        .map(|rest| format!("{} ({:.0}%, {})", rest.number, rest.weight * 100.0, rest.provenance))
+        .map(|rest| format!("{} ({:.0}%, {})", rest.named(), rest.weight * 100.0, rest.provenance))
         .collect();
     let is_fixed = open().map(|rest| rest.elasticity).sum::<f64>() < 0.1;
     let facts: Vec<String> = rests
@@ -63,8 +63,9 @@ impl RecommendationAnswer {
             return String::new();
         }
         let each = most.iter().take(3);
-        let each = each
-            .map(|one| format!("{} (by {}, {})", one.number, share_text(one.moves_share, 0), one.provenance));
+        let each = each.map(|one| {
+            format!("{} (by {}, {})", one.named(), share_text(one.moves_share, 0), one.provenance)
+        });
         let yours = match yours >= 0.005 {
             true => format!(", your estimates {}", share_text(yours, 0)),
             false => String::new(),
@@ -399,6 +400,7 @@ mod tests {
     fn guesses_that_decide_little_are_said_to() {
         let said = |elasticity: f64, origin: Origin| {
             let rests = [Rest {
+                with: Vec::new(),
                 number: "soc.lookup".into(),
                 origin,
                 elasticity,

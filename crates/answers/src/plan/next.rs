@@ -17,18 +17,26 @@ pub(super) fn measurement(study: &Study) -> String {
         Next::Narrow { number, weight } => {
             format!("measure what narrows your `{number}`, which decides {} of the mix", percent(*weight, 0))
         }
-        Next::Undrawn { number, weight, is_set: true } => format!(
+        Next::Undrawn { number, weight, is_set: true, .. } => format!(
             "your `{number}` decides {} of the mix and was not drawn: `--set` takes one value, so try both \
              ends, or give it `low` and `high` in a copy of the profile",
             percent(*weight, 0)
         ),
         // Named, it stays the same number wherever it is meant.
-        Next::Undrawn { number, weight, is_set: false } if number.starts_with("alternative.") => format!(
-            "name your `{number}`, which decides {} of the mix, under `[parameters]`, with `low` and `high`, and use it \
+        Next::Undrawn { number, with: 0, weight, is_set: false } if number.starts_with("alternative.") => {
+            format!(
+                "name your `{number}`, which decides {} of the mix, under `[parameters]`, with `low` and `high`, and use it \
              wherever the same is meant: without them it was drawn from two thirds of it to one and a half times it",
+                percent(*weight, 0)
+            )
+        }
+        Next::Undrawn { number, with: others @ 1.., weight, is_set: false } => format!(
+            "name your `{number}` and the {others} more that draws move with it, which decide {} of the mix together, under \
+             `[parameters]`, with `low` and `high`: without them they were drawn from two thirds of them to one and a half \
+             times them",
             percent(*weight, 0)
         ),
-        Next::Undrawn { number, weight, is_set: false } => format!(
+        Next::Undrawn { number, weight, is_set: false, .. } => format!(
             "give your `{number}`, which decides {} of the mix, `low` and `high`: without them it was drawn from two thirds \
              of it to one and a half times it",
             percent(*weight, 0)

@@ -18,7 +18,7 @@ Examples:
   offpath plan designs/kv-ycsb-c.toml --set soc.pcie_mtu=512B           and what that changes
   offpath plan designs/kv-ycsb-c.toml --goal lowest-p99 --load 40M/s
   offpath plan designs/replication.toml --parameter ratio=0.5 --format json
-  offpath plan designs/kv-ycsb-c.toml --workload my/workloadb --curve
+  offpath plan designs/kv-ycsb-c.toml --workload my/workloadc --curve
   offpath plan designs/kv-ycsb-c.toml --html plan.html                  the same as a page with charts";
 
 /// Find the best combination of a design's offload alternatives, what binds it, with confidence intervals

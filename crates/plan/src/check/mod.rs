@@ -560,7 +560,8 @@ fn holds_seen(
 }
 
 /// Scales the demand for slots of what the mix takes to how long the loaded twin held them. What it does not
-/// take holds them as on an idle twin: what others wait for says nothing of it by itself, and an alternative
+/// take holds them as on an idle twin, and for as long as something of the mix was seen to wait of which no station is
+/// asked for more: it would wait there, too. Of others, what the mix waits for says nothing, and an alternative
 /// that is thought too good is taken in the next round and then seen.
 fn hold_again(
     ready: &[Ready],
@@ -569,21 +570,37 @@ fn hold_again(
     shares: &[(String, f64)],
     factors: &[(String, f64)],
 ) {
-    for (index, one) in ready.iter().enumerate() {
-        if !shares.iter().any(|(name, _)| *name == one.alternative.name) {
-            // What it holds slots for by itself is known whatever is mixed.
-            folds[index].seconds.clone_from(&idle[index].seconds);
-            continue;
-        }
+    let is_taken = |one: &Ready| shares.iter().any(|(name, _)| *name == one.alternative.name);
+    let (taken, left): (Vec<usize>, Vec<usize>) =
+        (0..ready.len()).partition(|index| is_taken(&ready[*index]));
+    for index in taken.iter().copied().filter(|index| ready[*index].alternative.device.is_none()) {
+        let fold = &mut folds[index];
         for (station, factor) in factors {
-            if one.alternative.device.is_some() {
-                continue;
-            }
-            let fold = &mut folds[index];
             // What an alternative alone holds slots for stands apart once it was seen, and was seen again just now.
             let alone = fold.slots_alone.get_mut(station).filter(|_| shares.len() == 1);
             for held in fold.seconds.get_mut(station).into_iter().chain(alone) {
                 *held *= factor;
+            }
+        }
+    }
+    for index in left {
+        // What it holds slots for by itself is known whatever is mixed.
+        folds[index].seconds.clone_from(&idle[index].seconds);
+        let asks_no_less = |of: usize| {
+            let mut asked =
+                idle[of].seconds.iter().filter(|(station, _)| !is_slot(&ready[of].router, station));
+            ready[of].alternative.device == ready[index].alternative.device
+                && asked.all(|(station, time)| {
+                    idle[index].seconds.get(station).is_some_and(|own| own * (1.0 + SETTLED) >= *time)
+                })
+        };
+        for of in taken.iter().copied().filter(|of| asks_no_less(*of)) {
+            for (station, held) in slots_of(&ready[of], &folds[of]) {
+                let waited = held - idle[of].seconds.get(&station).copied().unwrap_or(held);
+                let Some(own) = idle[index].seconds.get(&station) else { continue };
+                let seen = own + waited;
+                let held = folds[index].seconds.entry(station).or_default();
+                *held = held.max(seen);
             }
         }
     }

@@ -264,6 +264,8 @@ pub(super) struct Parsed {
     pub(super) name: String,
     pub(super) raw: RawFile,
     pub(super) workload: Option<Workload>,
+    /// What `[workload] set` gives of it.
+    pub(super) workload_set: BTreeMap<String, String>,
     /// How popular the workload's records are, where an object or a cache needs it.
     pub(super) popularity: Option<Arc<Popularity>>,
     pub(super) directory: PathBuf,
@@ -303,11 +305,11 @@ impl Parsed {
         .resolve()
     }
 
-    pub(super) fn read_workload(&self, directory: &Path) -> Result<Option<Workload>, miette::Report> {
+    pub(super) fn read_workload(&mut self, directory: &Path) -> Result<(), miette::Report> {
         let changes = &self.changes;
         let Some(raw) = &self.raw.workload else {
             return match &changes.workload {
-                None => Ok(None),
+                None => Ok(()),
                 Some(file) => Err(miette::miette!(
                     help = "leave `--workload` out, or add [workload] with `ycsb = \"...\"` to the design",
                     "`--workload {}` has no effect: the design has no workload",
@@ -329,7 +331,14 @@ impl Parsed {
             }
             None => Workload::load(&path)?,
         };
-        Ok(Some(workload.with_overrides(overrides_of(raw))?))
+        let mut set = overrides_of(raw);
+        if changes.workload.is_some() {
+            // Whoever names another file asks about what it says.
+            set.retain(|key, _| workload.properties().all(|(stated, _)| stated != key));
+        }
+        self.workload = Some(workload.with_overrides(set.clone())?);
+        self.workload_set = set;
+        Ok(())
     }
 
     pub(super) fn error(

@@ -561,7 +561,7 @@ pub struct Changes {
     /// Parameters by name, their values as the file writes them: a plain number, or bytes with a
     /// unit where the parameter is a size.
     pub parameters: BTreeMap<String, String>,
-    /// Another YCSB file.
+    /// Another YCSB file. What it gives stands, and `[workload] set` gives the rest.
     pub workload: Option<PathBuf>,
     /// Another device.
     pub device: Option<String>,
@@ -890,11 +890,12 @@ impl Design {
             name: name.to_string(),
             raw,
             workload: None,
+            workload_set: BTreeMap::new(),
             popularity: None,
             directory: directory.to_path_buf(),
             changes: changes.clone(),
         };
-        parsed.workload = parsed.read_workload(directory)?;
+        parsed.read_workload(directory)?;
         // The popularity of millions of records takes longer than everything else here.
         if !parsed.raw.object.is_empty() || parsed.raw.cache.is_some() {
             parsed.popularity = parsed.workload.as_ref().map(Popularity::shared);

@@ -196,6 +196,12 @@ impl Resolver<'_> {
                 load.get_ref()
             ));
         }
+        let kept: Vec<String> = self.file.workload_set.keys().map(|key| format!("`{key}`")).collect();
+        if let Some(file) = changes.workload.as_ref().filter(|_| !kept.is_empty()) {
+            let (file, kept) = (file.display(), kept.join(", "));
+            warnings
+                .push(format!("`{file}` does not say {kept}, so that `[workload] set` of the design does"));
+        }
         let unused = self.file.raw.parameters.keys().filter(|name| !self.used.borrow().contains(*name));
         warnings.extend(unused.map(|name| {
             format!("parameter `{name}` is written nowhere, so that no value of it changes the plan")
@@ -203,8 +209,13 @@ impl Resolver<'_> {
         let mut estimates: Vec<Estimate> = self.estimates.take().into_values().collect();
         estimates.sort_by_key(|one| one.span.start);
         let description = |workload: &Workload| {
-            let file = Path::new(self.file.raw.workload.as_ref().map_or("", |w| w.ycsb.get_ref()));
-            let name = file.file_name().map(|name| name.to_string_lossy().into_owned());
+            let own = Path::new(self.file.raw.workload.as_ref().map_or("", |w| w.ycsb.get_ref()));
+            let name = changes
+                .workload
+                .as_deref()
+                .unwrap_or(own)
+                .file_name()
+                .map(|name| name.to_string_lossy().into_owned());
             format!("YCSB {}: {}", name.unwrap_or_default(), workload.description())
         };
         let mut design = Design {
