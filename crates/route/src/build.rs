@@ -8,8 +8,8 @@ use crate::visit::{
     AddressSpread, Hop, InflightSlots, MOST_LIMITS, Mark, PacketCut, Pick, Requests, Route, Train, Visit,
 };
 use offpath_profile::{
-    Direction, Endpoint, Engine, EngineWork, MOST_ENDPOINTS, Machine, Memory, PacketCosts, Pcie, Reach,
-    System,
+    Cache, Direction, Endpoint, Engine, EngineWork, MOST_ENDPOINTS, Machine, Memory, PacketCosts, Pcie,
+    Reach, System,
 };
 use offpath_quantity::{BitRate, Bytes, Time};
 use std::collections::BTreeMap;
@@ -683,30 +683,14 @@ fn carries_verbs(place: &Place<'_>, path: &Path) -> Result<(), RouteError> {
     })
 }
 
-/// The position of a cache of a machine.
-fn cache_of(machine: &Machine, name: &str) -> usize {
-    machine.caches.iter().position(|cache| cache.name == name).expect("a reach names caches of its machine")
-}
-
-/// The cache before a memory, at its far end, and what a load saves that it answers: what one of its own processor saves,
-/// which nears that memory through it. None where the profile does not say how that processor reaches its own memory.
-fn last_level(machine: &Machine, reach: &Reach) -> Option<(usize, Time)> {
-    let processor = reach.last_level_of.as_ref()?;
-    let own = machine.endpoints.iter().find(|one| one.processor.name == *processor)?;
-    let own = machine.reach(processor, &own.memory.name)?;
-    let index = cache_of(machine, own.through.last()?);
-    Some((index, own.latency.saturating_sub(machine.caches[index].latency)))
-}
-
 /// Refuses what the NIC wrote last where it writes into caches, and the profile says of none of them how much.
 fn check_arrivals(
     from: &Place<'_>,
     memory: &Memory,
     reach: &Reach,
-    last_level: Option<(usize, Time)>,
+    last_level: Option<&Cache>,
 ) -> Result<(), RouteError> {
-    let through = reach.through.iter().map(|name| cache_of(from.at, name));
-    let mut caches = through.chain(last_level.map(|(index, _)| index)).map(|index| &from.at.caches[index]);
+    let mut caches = reach.through.iter().map(|name| from.at.cache(name)).chain(last_level);
     if !memory.ddio || caches.clone().any(|cache| cache.arrivals.is_some()) {
         return Ok(());
     }
@@ -1296,41 +1280,45 @@ impl<'r> Build<'r> {
         let range = self.access.range.unwrap_or(memory.capacity).get().max(1) as f64;
         let lines = self.payload.get().div_ceil(reach.line.get());
         let line_bytes = (lines * reach.line.get()) as f64;
-        let last_level = last_level(from.at, reach);
+        let last_level = from.at.last_level(reach).map(|(_, cache, saved)| (cache, saved));
         if self.access.arrived {
-            check_arrivals(&from, memory, reach, last_level)?;
+            check_arrivals(&from, memory, reach, last_level.map(|(cache, _)| cache))?;
         }
         let (mut answered, mut waited) = (0.0, 0.0);
+        // What lies further away comes no sooner, also where latencies are drawn each from its own interval.
+        let mut slowest = Time::ZERO;
         let mut detached = Vec::new();
         // The share of addresses that a cache answers, and nearer ones do not, for `latency` each.
-        let mut look = |index: usize, latency: Time, bytes: f64| {
-            let cache = &from.at.caches[index];
+        let mut look = |cache: &Cache, latency: Time, bytes: f64| {
+            slowest = slowest.max(latency);
             let held = match self.access.arrived {
                 true => cache.arrivals.filter(|_| memory.ddio).unwrap_or(Bytes::ZERO),
                 false => cache.capacity,
             };
             let share = ((held.get() as f64 / range).min(1.0) - answered).max(0.0);
             answered += share;
-            waited += share * latency.ps() as f64;
-            let rate = cache.bandwidth.zip(from.stations.caches[index]).filter(|_| share > 0.0);
+            waited += share * slowest.ps() as f64;
+            let index = from.at.caches.iter().position(|one| one.name == cache.name);
+            let station = from.stations.caches[index.expect("it is one of its machine")];
+            let rate = cache.bandwidth.zip(station).filter(|_| share > 0.0);
             detached.extend(rate.map(|(rate, station)| ("cache", station, rate, bytes * share)));
             answered
         };
         let mut nearer = 0.0;
         let mut nearest = None;
         for name in &reach.through {
-            let index = cache_of(from.at, name);
-            let cache = &from.at.caches[index];
+            let cache = from.at.cache(name);
             // The nearest gives the thread its bytes, those behind it give whole lines.
             let bytes = if nearest.is_none() { self.payload.get() as f64 } else { line_bytes };
             nearest.get_or_insert(cache);
-            nearer = look(index, cache.latency, bytes);
+            nearer = look(cache, cache.latency, bytes);
         }
         let mut held = nearer;
-        if let Some((index, saved)) = last_level {
-            held = look(index, reach.latency.saturating_sub(saved), line_bytes);
+        if let Some((cache, saved)) = last_level {
+            // No farther processor is nearer to a cache than its own.
+            held = look(cache, reach.latency.saturating_sub(saved).max(cache.latency), line_bytes);
         }
-        waited += (1.0 - held) * reach.latency.ps() as f64;
+        waited += (1.0 - held) * reach.latency.max(slowest).ps() as f64;
         let index = from.at.reaches.iter().position(|one| one.name == reach.name);
         let stations = from.stations.reaches[index.expect("it is one of its machine")];
         let way = match self.row.moves {

@@ -219,11 +219,9 @@ fn ladder(router: &Router, operation: &PathOperation) -> Result<Vec<RungAnswer>,
     let capacity = responder.memory.capacity;
     // The caches on the way, and of the processor whose last one stands before the memory that one.
     let way = machine.reach(&responder.processor.name, &responder.memory.name);
-    let last_level =
-        way.and_then(|way| way.last_level_of.as_ref()).and_then(|name| machine.reach(name, name));
-    let behind = last_level.and_then(|own| own.through.last());
-    let through: Vec<&String> = way.iter().flat_map(|way| &way.through).chain(behind).collect();
-    let caches = machine.caches.iter().filter(|cache| through.contains(&&cache.name));
+    let behind = way.and_then(|way| machine.last_level(way)).map(|(_, cache, _)| cache);
+    let through = way.iter().flat_map(|way| &way.through).map(|name| machine.cache(name));
+    let caches = through.chain(behind);
     let powers = (10..50).step_by(2).map(|power| Bytes::new(1 << power));
     let held = |cache: &Cache| if operation.access.arrived { cache.arrivals } else { Some(cache.capacity) };
     let mut ranges: Vec<Bytes> = powers.chain(caches.filter_map(held)).collect();
