@@ -368,7 +368,7 @@ declared! {
         last_level_of: Option<String>,
     }
     numbers {
-        /// Time of a load that no cache answers, at least that of each cache on the way.
+        /// Time of a load that no cache answers: at least that of each cache on the way, and of the same to `last_level_of` itself.
         latency: Time [DELAY],
         /// Bytes that one miss brings.
         line: Bytes [LINE],
