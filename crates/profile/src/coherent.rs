@@ -107,8 +107,9 @@ fn check_completions(memory: &Memory) -> Result<(), Misfit> {
 fn check_engine(engine: &Engine) -> Result<(), Misfit> {
     let Engine { name, work, .. } = engine;
     if engine.slow_above.is_some() != engine.slow_rate.is_some() {
+        let lacking = if engine.slow_above.is_some() { "slow_rate" } else { "slow_above" };
         return Err(Misfit::structure(
-            ["slow_above", "slow_rate"].map(|key| format!("{name}.{key}")).into(),
+            [lacking, "slow_above", "slow_rate"].map(|key| format!("{name}.{key}")).into(),
             format!("`[{name}]` has one of `slow_above` and `slow_rate`"),
             "write both, or none where the engine does not slow down",
         ));
