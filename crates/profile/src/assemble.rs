@@ -2,7 +2,7 @@
 
 use crate::coherent;
 use crate::document::{Document, Table, Words};
-use crate::error::{Place, ProfileError, Source, list, suggestion};
+use crate::error::{MODE, Place, ProfileError, Source, list, suggestion};
 use crate::schema::{Blank, Component, Kind};
 use crate::{
     Cache, Category, Endpoint, Engine, EngineWork, LEARNT_FIGURES, LargeTransferLimit, LearntErrors, Library,
@@ -34,7 +34,7 @@ pub(crate) fn assemble(
 ) -> Result<System, ProfileError> {
     let header = device.require(Category::Device)?;
     let testbed_header = testbed.require(Category::Testbed)?;
-    let asked = mode.map(|mode| Arc::new(Source { name: "--mode".into(), text: mode.to_string() }));
+    let asked = mode.map(|mode| Arc::new(Source { name: MODE.into(), text: mode.to_string() }));
     let machines: Vec<&Table> = testbed.tables.iter().filter(|table| table.kind == Kind::Machine).collect();
     let refuse_testbed = |what: &str, help: &str| {
         Err(ProfileError::new(
@@ -105,17 +105,20 @@ pub(crate) fn assemble(
         };
         // What a testbed fits into its server; a file that describes a device beside its testbed has it as the card's.
         let is_own = !Arc::ptr_eq(&testbed.source, &card.source);
-        // One that belongs to a processor of the card is not there where the card has none of that name.
-        let has = |one: &Table| {
-            let endpoint = one.words("endpoint").first().to_string();
-            let mut known = card.tables.iter().chain(&host.tables);
-            endpoint == "host"
-                || known.any(|table| PROCESSORS.contains(&table.kind) && table.name == endpoint)
+        let mut plan = Plan {
+            role: table,
+            card,
+            host: &host,
+            fitted: Vec::new(),
+            elsewhere: Vec::new(),
+            mode,
+            mode_place,
+            roles: &roles,
         };
-        let is_fitted =
-            |one: &&Table| one.kind == Kind::Engine && is_own && table.name == "server" && has(one);
-        let fitted = testbed.tables.iter().filter(is_fitted).collect();
-        let plan = Plan { role: table, card, host: &host, fitted, mode, mode_place, roles: &roles };
+        let engines = testbed.tables.iter().filter(|one| one.kind == Kind::Engine);
+        for engine in engines.filter(|_| is_own && table.name == "server") {
+            plan.fit(library, engine)?;
+        }
         let machine = plan.build(&mut system.numbers)?;
         system.machines.push(machine);
     }
@@ -170,12 +173,34 @@ struct Plan<'a> {
     card: &'a Document,
     host: &'a Document,
     fitted: Vec<&'a Table>,
+    /// Engines of the testbed that are part of another device, with its name.
+    elsewhere: Vec<(String, String)>,
     mode: &'a str,
     mode_place: Place<'a>,
     roles: &'a [&'a str],
 }
 
-impl Plan<'_> {
+impl<'a> Plan<'a> {
+    /// Takes an engine of the testbed where it is there with this card: one that is part of another device is not, nor one of a
+    /// processor that the card lacks, and the machine's own engine of that name stands in its place.
+    fn fit(&mut self, library: &Library, engine: &'a Table) -> Result<(), ProfileError> {
+        if let Some(device) = engine.words("device").values.into_iter().next()
+            && device != self.name_of(self.card, Category::Device)
+        {
+            library.open(Category::Device, &device, Some(engine.words_place("device")))?;
+            self.elsewhere.push((engine.name.clone(), device));
+            return Ok(());
+        }
+        let endpoint = engine.words("endpoint");
+        let has_endpoint =
+            endpoint.first() == "host" || self.named(PROCESSORS).contains(self.meant(endpoint.first()));
+        let is_taken = self.of_kind(Kind::Engine).any(|own| own.name == engine.name);
+        if has_endpoint && !is_taken {
+            self.fitted.push(engine);
+        }
+        Ok(())
+    }
+
     fn tables(&self) -> impl Iterator<Item = &Table> {
         self.card
             .tables
@@ -248,6 +273,7 @@ impl Plan<'_> {
             host: self.name_of(self.host, Category::Host),
             nic,
             absent: absent.iter().map(|name| self.full(name)).collect(),
+            engines_elsewhere: self.elsewhere.clone(),
             ..Machine::blank()
         };
         fill(&mut machine, &self.role.name, self.role, numbers);
@@ -366,7 +392,11 @@ impl Plan<'_> {
     fn said_at(&self, names: &[String]) -> Place<'_> {
         let place = |name: &String| {
             let (component, key) = name.rsplit_once('.')?;
-            let table = self.tables().find(|table| self.full(&table.name) == component);
+            // A machine and its host share a name; their keys differ.
+            let has = |table: &&Table| {
+                table.words.contains_key(key) || table.kind.keys().any(|entry| entry.name == key)
+            };
+            let table = self.tables().find(|table| self.full(&table.name) == component && has(table));
             let table = table.or((self.role.name == component).then_some(self.role))?;
             Some(match table.words.contains_key(key) {
                 true => table.words_place(key),
@@ -601,13 +631,21 @@ impl Plan<'_> {
         Ok(())
     }
 
-    /// An engine reaches something, and its work is one that there is.
+    /// An engine reaches something, its work is one that there is, and it is its file's own but in a testbed.
     fn check_engine(&self, table: &Table) -> Result<(), ProfileError> {
         if table.words.get("reaches").is_some_and(|reaches| reaches.values.is_empty()) {
             return Err(structure(
                 format!("`reaches` of `[{}]` names no memory", table.name),
                 "name the memories that the engine reaches, or leave `reaches` out where it reaches all of the machine",
                 table.words_place("reaches"),
+            ));
+        }
+        let is_testbeds = self.fitted.iter().any(|fitted| std::ptr::eq(*fitted, table));
+        if !is_testbeds && !table.words("device").values.is_empty() {
+            return Err(structure(
+                format!("`device` of `[{}]` says of which device an engine of a testbed is part", table.name),
+                "leave it out: what a device's or a host's file describes is its own",
+                table.words_place("device"),
             ));
         }
         self.work_of(table).map(drop)

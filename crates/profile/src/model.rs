@@ -238,6 +238,8 @@ declared! {
         other_work: Vec<OtherWork>,
         /// Endpoints that the card has but its mode hides; empty except in `nic` mode.
         absent: Vec<String>,
+        /// Engines that the testbed has of another device than this machine's: their names, and that device.
+        engines_elsewhere: Vec<(String, String)>,
     }
     numbers {
         /// How many take part; each has stations of its own.

@@ -366,9 +366,8 @@ impl Router {
                 if from == to {
                     for engine in &self.system.machines[*from].engines {
                         let with = Path { engine: Some(short(engine).to_string()), ..path.clone() };
-                        // Of one endpoint with itself an engine is listed where that is what it is for.
-                        let is_usual = requester != responder
-                            || engine.work != EngineWork::Copy && engine.endpoint == *requester;
+                        // Of one endpoint with itself an engine is listed where that is what it is for, whoever asks.
+                        let is_usual = requester != responder || engine.work != EngineWork::Copy;
                         if is_usual && self.engine(&with, short(engine)).is_ok() {
                             paths.push(with);
                         }
@@ -448,6 +447,9 @@ impl Router {
                 ),
             });
         }
+        if let Some(refused) = self.engine_elsewhere(path, name) {
+            return Err(refused);
+        }
         let known: Vec<&str> =
             self.system.machines.iter().flat_map(|m| m.endpoints.iter().map(|e| e.name.as_str())).collect();
         Err(RouteError::UnknownEndpoint {
@@ -457,6 +459,21 @@ impl Router {
             mode: self.system.mode.clone(),
             known: known.join(", "),
         })
+    }
+
+    /// That an engine is part of another device in this testbed, where it is.
+    fn engine_elsewhere(&self, path: &Path, name: &str) -> Option<RouteError> {
+        let mut machines = self.system.machines.iter();
+        let (machine, device) = machines.find_map(|machine| {
+            let found = machine.engines_elsewhere.iter().find(|(engine, _)| engine == name)?;
+            Some((machine, &found.1))
+        })?;
+        let reason = format!(
+            "names the engine `{name}`, which in the testbed `{}` is part of `{device}`: where `{}` has such an engine, its own file \
+             has to describe it",
+            self.system.testbed, machine.device
+        );
+        Some(RouteError::NoHops { path: path.to_string(), reason })
     }
 
     fn places(&self, path: &Path) -> Result<(Place<'_>, Place<'_>), RouteError> {
@@ -469,12 +486,12 @@ impl Router {
         let mut engines = from.at.engines.iter().enumerate();
         let (index, engine) = engines.find(|(_, e)| short(e) == name || e.name == name).ok_or_else(|| {
             let known: Vec<&str> = from.at.engines.iter().map(short).collect();
-            RouteError::UnknownEngine {
+            self.engine_elsewhere(path, name).unwrap_or_else(|| RouteError::UnknownEngine {
                 path: path.to_string(),
                 engine: name.to_string(),
                 requester: path.requester.clone(),
                 known: if known.is_empty() { "none".to_string() } else { known.join(", ") },
-            }
+            })
         })?;
         let works = match engine.work {
             EngineWork::Copy => "copies",
@@ -499,8 +516,18 @@ impl Router {
         }
         let processors = [from, to].map(|place| place.endpoint.processor.name.as_str());
         if engine.work != EngineWork::Store && !processors.contains(&engine.endpoint.as_str()) {
+            let with = match (&engine.work, &engine.reaches[..]) {
+                (EngineWork::Transform, [only]) => {
+                    format!("bytes of `{only}` alone, for `{}`", engine.endpoint)
+                }
+                (EngineWork::Transform, _) => format!("for `{}` alone", engine.endpoint),
+                (_, []) => format!("between `{}` and other endpoints of its machine only", engine.endpoint),
+                (_, reaches) => {
+                    format!("for `{}` alone, between the memories {}", engine.endpoint, reaches.join(", "))
+                }
+            };
             return Err(no_hops(format!(
-                "does not touch `{}`, and `{name}` {works} between it and other endpoints of its machine only",
+                "does not touch `{}`, and `{name}` {works} {with}",
                 engine.endpoint
             )));
         }

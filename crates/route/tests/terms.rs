@@ -116,6 +116,22 @@ fn a_copy_reads_the_banks_it_comes_from_and_writes_those_it_goes_to() {
     assert_eq!(at(Verb::Write), Some(soc.memory.bank_read_time));
 }
 
+/// Whoever may ask an engine for what it stores has a path of its own, and one that works on its own memory alone has one.
+#[test]
+fn every_path_of_an_engine_is_listed() {
+    for (testbed, engine, all) in
+        [("nvme", "ssd", &["host-ssd", "soc-ssd"][..]), ("sun-regex", "regex", &["soc-regex"])]
+    {
+        let request =
+            SystemRequest { device: "bluefield2", testbed: Some(testbed), ..SystemRequest::default() };
+        let router = Router::new(&Library::builtin().load(&request).unwrap()).unwrap();
+        let paths = router.paths().into_iter().filter(|path| path.engine.as_deref() == Some(engine));
+        let mut paths: Vec<String> = paths.map(|path| path.to_string()).collect();
+        paths.sort_unstable();
+        assert_eq!(paths, all, "{testbed}");
+    }
+}
+
 /// The latencies that a load by the DPA looks through, from the nearest to the farthest.
 const LATENCIES: [&str; 9] = [
     "dpa_l1.latency",
@@ -135,7 +151,8 @@ fn waits(system: &System, latencies: [u64; 9], path: &str) -> Vec<Time> {
     let system = system.with_all(numbers).expect("they are in their ranges");
     let router = Router::new(&system).expect("it has routes");
     let load = PathOperation::new(Verb::Load, router.path(path).expect("it is there"), Bytes::new(8));
-    let over = |power: u32| AddressSpread { range: Some(Bytes::new(1 << power)), ..AddressSpread::default() };
+    let over =
+        |power: u32| AddressSpread { range: Some(Bytes::new(1 << power)), arrived: false, hottest: 0.0 };
     (10..30)
         .map(|power| router.route(&load.clone().accessing(over(power))).unwrap().latency(&router))
         .collect()
