@@ -58,7 +58,7 @@ impl Machine {
         self.reaches.iter().find(|reach| reach.processor == processor && reach.memory == memory)
     }
 
-    /// The cache of a name, which reaches of this machine name.
+    /// The cache of a name that a reach of this machine names; another name is the caller's mistake.
     pub fn cache(&self, name: &str) -> &Cache {
         self.caches.iter().find(|cache| cache.name == name).expect("a reach names caches of its machine")
     }
