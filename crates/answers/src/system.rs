@@ -3,6 +3,7 @@
 use offpath_plan::residual::Lesson;
 use offpath_profile::{Link, Machine, System};
 use offpath_quantity::{BitRate, Bytes, Time};
+use offpath_terminal::failure::Failure;
 use serde::{Deserialize, Serialize};
 
 /// The system that an answer is about.
@@ -255,9 +256,12 @@ fn about(machine: &Machine, name: &str) -> Vec<String> {
     let mut lines = Vec::new();
     if name == machine.nic.name {
         lines.push(format!("port {}", machine.nic.port_rate));
-        lines.push(format!("{} in-flight slots", machine.nic.inflight_slots));
-        if machine.nic.reserved_inflight_slots > 0 {
-            lines.push(format!("{} reserved", machine.nic.reserved_inflight_slots));
+        // A port has no slots, and the profile no number of them.
+        if machine.nic.carries_verbs {
+            lines.push(format!("{} in-flight slots", machine.nic.inflight_slots));
+            if machine.nic.reserved_inflight_slots > 0 {
+                lines.push(format!("{} reserved", machine.nic.reserved_inflight_slots));
+            }
         }
     }
     if let Some(switch) = machine.switches.iter().find(|switch| switch.name == name) {
@@ -275,6 +279,23 @@ fn about(machine: &Machine, name: &str) -> Vec<String> {
         }
     }
     lines
+}
+
+/// Refuses a card whose NIC is a port, where verbs are meant.
+pub(crate) fn check_verbs(system: &System) -> Result<(), Failure> {
+    match system.machines.iter().find(|machine| machine.prefix.is_empty()) {
+        Some(server) if !server.nic.carries_verbs => Err(Failure::input(
+            format!(
+                "{0} has no verbs: its `{1}` is a port that hands packets to processors",
+                system.device, server.nic.name
+            ),
+            format!(
+                "`forward` is what its processors do with packets: `offpath path {}` lists the paths",
+                system.device
+            ),
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// That the ends of a path have ports of different rates, which the slower one of both bounds: a benchmark mostly runs between

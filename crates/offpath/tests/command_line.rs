@@ -702,9 +702,52 @@ fn an_echo_is_two_messages_and_never_half_a_round_trip() {
     assert_eq!(json(&SOC_HOST)["echo_latency_us"], Value::Null);
 }
 
+/// A working set holds the access, and a larger one is never known to be faster: the ends of its interval lie no lower.
+#[test]
+fn the_ladder_begins_at_the_access_and_rises() {
+    for (device, path, size) in [
+        ("bluefield3", "dpa-dpa:host", 4096),
+        ("bluefield1", "host-host", 64),
+        ("bluefield3", "dpa-dpa", 64),
+        ("bluefield1", "soc-soc", 64),
+        ("stingray", "cores-cores", 3000),
+    ] {
+        let bytes = format!("{size}B");
+        let found = json(&["path", device, "--path", path, "--verb", "load", "--size", &bytes]);
+        let rungs = found["ladder"].as_array().expect("it has one");
+        let of = |key: &str| rungs.iter().map(|rung| rung[key].as_f64().expect(key)).collect::<Vec<f64>>();
+        let ranges = of("range_bytes");
+        assert_eq!(ranges[0], f64::max(f64::from(size), 1024.0), "{device} {path}");
+        for key in ["latency_ns", "latency_low_80_ns", "latency_high_80_ns"] {
+            assert!(of(key).is_sorted(), "{device} {path}: {key} is {:?} over {ranges:?}", of(key));
+        }
+    }
+}
+
+/// The drives are posted to by both processors at one cost, which a plan does not keep to itself.
+#[test]
+fn what_posting_to_a_drive_costs_others_is_not_modelled() {
+    let says = |design: &str| {
+        let found = json(&["plan", &format!("../../designs/{design}.toml")]);
+        let listed = found["not_modelled"].as_array().expect("it is a list").clone();
+        listed.iter().any(|one| one == "what posting to an engine costs a processor other than its own")
+    };
+    assert!(says("nvme-of-target"), "the SoC posts to the host's drives");
+    assert!(!says("regex-logs"), "the accelerator is the SoC's");
+}
+
+/// A port has neither slots nor verbs, and no drawing and no message speaks of them.
+#[test]
+fn a_card_that_is_a_port_is_drawn_without_slots() {
+    for device in ["stingray", "liquidio-cn2350"] {
+        let shown = answer(&["device", "show", device]);
+        assert!(shown.contains("port ") && !shown.contains("in-flight slots"), "{shown}");
+    }
+}
+
 #[test]
 fn wrong_input_is_refused_with_a_next_step() {
-    let cases: [(&[&str], &[&str]); 25] = [
+    let cases: [(&[&str], &[&str]); 26] = [
         (&["path", "bluefeld2"], &["bluefeld2", "did you mean `bluefield2`?"]),
         (
             &["path", "bluefield3", "--path", "dpa-dpa", "--verb", "load", "--range", "2GiB"],
@@ -726,6 +769,15 @@ fn wrong_input_is_refused_with_a_next_step() {
         (
             &["path", "stingray", "--path", "client-host"],
             &["`client.nic` of `stingray` is a port", "`forward` is what it has"],
+        ),
+        (
+            &["plan", "../../designs/nvme-of-target.toml", "--device", "connectx7"],
+            &[
+                "nvme-of-target.toml:",
+                "needs a processor on the card",
+                "offpath compare",
+                "--device connectx7",
+            ],
         ),
         (&["path", "bluefield2", "--path", "client-sco"], &["sco", "did you mean `client-soc`?"]),
         (&["path", "bluefield2", "--path", "client"], &["requester-responder"]),

@@ -85,6 +85,9 @@ fn what_a_profile_determines_of_ucx_is_written_and_guesses_are_not() {
     assert_eq!(keys(&[]), ["UCX_RC_MAX_RD_ATOMIC=16"]);
     let set = ["--set", "client.nic.outstanding_reads=4", "--set", "network.mtu=4KiB"];
     assert_eq!(keys(&set), ["UCX_RC_PATH_MTU=4096", "UCX_RC_MAX_RD_ATOMIC=4"]);
+    // A card that is a port has no verbs to be configured.
+    let port = offpath(&["export", "ucx", "stingray"]);
+    assert!(port.code == 2 && port.stderr.contains("stingray has no verbs"), "{}", port.stderr);
     // Far away, many have to be ahead.
     let far = keys(&["--set", "network.delay=200us"]);
     let ahead: u64 =

@@ -108,6 +108,7 @@ fn what_cannot_be_measured_is_refused_with_a_next_step() {
         (&["measure", "twin:bluefield2", "--path", "client-moon"], "moon"),
         (&["measure", "twin:bluefield2", "--path", "soc-host-dma"], "carried by no queue pairs"),
         (&["measure", "twin:bluefield2", "--verb", "load"], "no run of the suite is of load"),
+        (&["measure", "twin:stingray"], "stingray has no verbs"),
         (&["measure", "twin:bluefield2", "--qps", "0"], "whole number from 1 to 1024"),
         (&["measure", "twin:bluefield2", "--windows", "0"], "whole number from 1 to 1000"),
         (&["measure", "twin:bluefield2", "--list", "-o", "a.jsonl"], "cannot be used with"),

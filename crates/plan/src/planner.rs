@@ -264,7 +264,20 @@ impl Setting {
         let (name, text) = &design.source;
         let places = design.set.iter().zip(&design.set_at);
         let system = loaded.map_err(|error| {
-            places.fold(error, |error, (setting, at)| error.standing_in(setting, name, text, at.clone()))
+            let error =
+                places.fold(error, |error, (setting, at)| error.standing_in(setting, name, text, at.clone()));
+            match design.mode_at.clone().filter(|_| self.mode.is_none()) {
+                Some(at) => error.of_mode_in(
+                    name,
+                    text,
+                    at,
+                    format!(
+                        "`offpath compare {name} --device {device}` plans what of it this device runs; or name a device that has \
+                         the mode"
+                    ),
+                ),
+                None => error,
+            }
         })?;
         Ok(System { host_share: design.host_cpu_share.filter(|share| *share > 0.0), ..system })
     }

@@ -23,7 +23,7 @@ use crate::side_by_side::side_by_side;
 use crate::solve::{self, Part, evaluate, mean_of};
 use crate::traffic::Traffic;
 use offpath_apps::system::DeclaredCacheUse;
-use offpath_profile::{Provenance, ScaledNumber, System};
+use offpath_profile::{EngineWork, Provenance, ScaledNumber, System};
 use offpath_quantity::Quantity;
 use offpath_route::{Path as RoutePath, Responder, Transport, Verb, Visit};
 use offpath_twin::{Interval, Seed};
@@ -208,6 +208,8 @@ pub struct Study {
     pub without_evidence: Vec<(String, Verb, RoutePath)>,
     /// Whether messages go over RC between machines, whose acknowledgements no model has on the ports.
     pub has_reliable_messages: bool,
+    /// Whether a processor posts to an engine that is not beside it, which costs it what it costs the engine's own.
+    pub posts_to_others_engines: bool,
     /// What a request of the best mix moves.
     pub traffic: Traffic,
     /// What to measure next.
@@ -353,6 +355,7 @@ impl Study {
             next: Next::of(&checked.plan, &system),
             without_evidence: without_evidence(&ready),
             has_reliable_messages: has_reliable_messages(&ready),
+            posts_to_others_engines: posts_to_others_engines(&ready),
             is_other_system: ask.setting.is_other_system(&design)?,
             notes,
             margins,
@@ -389,6 +392,22 @@ fn has_reliable_messages(ready: &[Ready]) -> bool {
         let row = route.verb.row();
         let is_message = row.responder == Responder::Receives && row.transport == Transport::Reliable;
         is_message && route.visits.iter().any(|visit| matches!(visit, Visit::Cross { .. }))
+    })
+}
+
+/// Whether some alternative asks an engine that stores from another processor than the engine's own: others are posted to by that.
+fn posts_to_others_engines(ready: &[Ready]) -> bool {
+    ready.iter().any(|one| {
+        let system = one.router.system();
+        one.compiled.routes().any(|route| {
+            let asks = route.path.engine.as_ref().zip(system.endpoint(&route.path.requester).ok());
+            asks.is_some_and(|(engine, (machine, requester))| {
+                let engine = machine.engine(engine);
+                engine.is_ok_and(|engine| {
+                    engine.work == EngineWork::Store && engine.endpoint != requester.processor.name
+                })
+            })
+        })
     })
 }
 

@@ -8,7 +8,8 @@ use offpath_plan::comparison::{CompareAsk, Comparison, Contest, DrawsSay, Entran
 use offpath_plan::residual::{FigureKind, Lesson};
 use offpath_plan::solve::{shares, solved};
 use offpath_plan::{Changes, Design, Setting};
-use offpath_profile::{Library, SystemRequest};
+use offpath_profile::{Category, Library, SystemRequest};
+use offpath_quantity::Time;
 use offpath_twin::Seed;
 use std::fmt::Write;
 use std::sync::LazyLock;
@@ -333,7 +334,7 @@ fn a_choice_that_nothing_goes_by_is_not_reported() {
     assert!(chosen("bluefield2").is_empty(), "it has no DPA");
 }
 
-/// What a testbed fits into its server is there with every card, and what belongs to a processor that a card lacks is not.
+/// What a testbed fits into its server is there with every card, and what is part of one card with that alone.
 #[test]
 fn a_testbed_fits_engines_into_its_server() {
     let engines = |device: &str, testbed: &str| -> Vec<String> {
@@ -345,6 +346,39 @@ fn a_testbed_fits_engines_into_its_server() {
     assert_eq!(engines("bluefield2", "nvme"), ["dma", "ssd"]);
     assert_eq!(engines("bluefield2", "sun-regex"), ["dma", "regex"]);
     assert!(engines("connectx6", "sun-regex").is_empty());
+    assert_eq!(engines("bluefield3", "sun-regex"), ["dma"]);
+}
+
+/// An accelerator that a testbed has of another card is left out where cards are compared, and refused where it is asked for.
+#[test]
+fn an_accelerator_is_its_own_cards() {
+    let (design, setting) = (parse(&text("regex-logs.toml"), &Changes::default()), setting(&[], &[]));
+    let devices = [Entrant::device("bluefield3")];
+    let changes = Changes::default();
+    let (own, _) = on_device(&ask(&design, &changes, &setting, &devices), &devices[0]).expect("looked at");
+    let why = "the engine `regex`, which in the testbed `sun-regex` is part of `bluefield2`";
+    let (name, reason) =
+        own.left_out.iter().map(|one| (&one.0, &one.1)).next().expect("it has no such engine");
+    assert!(name == "accelerator" && reason.contains(why), "{name}: {reason}");
+}
+
+/// A card's own engine takes the place of the testbed's of that name.
+#[test]
+fn an_engine_of_the_card_stands_before_that_of_the_testbed() {
+    let shipped = Library::builtin();
+    let regex = shipped.source(Category::Testbed, "sun-regex").expect("it is there");
+    let (_, regex) = regex.split_once("[regex]\n").expect("it has one");
+    let regex = regex.replace("device = \"bluefield2\"\n", "").replace("10 us", "7 us");
+    let card = shipped.source(Category::Device, "bluefield3").expect("it is there");
+    let mut library = Library::builtin();
+    library.insert(Category::Device, "bluefield3", &format!("{card}\n[regex]\n{regex}\n[ssd]\n{regex}"));
+    for (testbed, engine) in [("sun-regex", "regex"), ("nvme", "ssd")] {
+        let request =
+            SystemRequest { device: "bluefield3", testbed: Some(testbed), ..SystemRequest::default() };
+        let system = library.load(&request).expect("it is in order");
+        let engine = system.machine("server").expect("it is there").engine(engine).expect("it is there");
+        assert_eq!(engine.start_latency, Time::from_ns(7000), "{testbed}");
+    }
 }
 
 #[test]

@@ -1,14 +1,14 @@
 //! From checked files to a system: who stands where, under which names, and whether it fits.
 
+use crate::coherent;
 use crate::document::{Document, Table, Words};
-use crate::error::{Place, ProfileError, Source, list, suggestion};
+use crate::error::{MODE, Place, ProfileError, Source, list, suggestion};
 use crate::schema::{Blank, Component, Kind};
 use crate::{
     Cache, Category, Endpoint, Engine, EngineWork, LEARNT_FIGURES, LargeTransferLimit, LearntErrors, Library,
-    Link, MOST_ENDPOINTS, Machine, Memory, Network, Nic, Number, PacketCosts, Pcie, Problem, Processor,
-    Provenance, Reach, Switch, System, VerbCosts, WorkSpeed, work,
+    Link, Machine, Memory, Network, Nic, Number, PacketCosts, Pcie, Problem, Processor, Provenance, Reach,
+    Switch, System, VerbCosts, WorkSpeed, work,
 };
-use offpath_quantity::Quantity;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub(crate) fn assemble(
 ) -> Result<System, ProfileError> {
     let header = device.require(Category::Device)?;
     let testbed_header = testbed.require(Category::Testbed)?;
-    let asked = mode.map(|mode| Arc::new(Source { name: "--mode".into(), text: mode.to_string() }));
+    let asked = mode.map(|mode| Arc::new(Source { name: MODE.into(), text: mode.to_string() }));
     let machines: Vec<&Table> = testbed.tables.iter().filter(|table| table.kind == Kind::Machine).collect();
     let refuse_testbed = |what: &str, help: &str| {
         Err(ProfileError::new(
@@ -105,17 +105,20 @@ pub(crate) fn assemble(
         };
         // What a testbed fits into its server; a file that describes a device beside its testbed has it as the card's.
         let is_own = !Arc::ptr_eq(&testbed.source, &card.source);
-        // One that belongs to a processor of the card is not there where the card has none of that name.
-        let has = |one: &Table| {
-            let endpoint = one.words("endpoint").first().to_string();
-            let mut known = card.tables.iter().chain(&host.tables);
-            endpoint == "host"
-                || known.any(|table| PROCESSORS.contains(&table.kind) && table.name == endpoint)
+        let mut plan = Plan {
+            role: table,
+            card,
+            host: &host,
+            fitted: Vec::new(),
+            elsewhere: Vec::new(),
+            mode,
+            mode_place,
+            roles: &roles,
         };
-        let is_fitted =
-            |one: &&Table| one.kind == Kind::Engine && is_own && table.name == "server" && has(one);
-        let fitted = testbed.tables.iter().filter(is_fitted).collect();
-        let plan = Plan { role: table, card, host: &host, fitted, mode, mode_place, roles: &roles };
+        let engines = testbed.tables.iter().filter(|one| one.kind == Kind::Engine);
+        for engine in engines.filter(|_| is_own && table.name == "server") {
+            plan.fit(library, engine)?;
+        }
         let machine = plan.build(&mut system.numbers)?;
         system.machines.push(machine);
     }
@@ -170,12 +173,34 @@ struct Plan<'a> {
     card: &'a Document,
     host: &'a Document,
     fitted: Vec<&'a Table>,
+    /// Engines of the testbed that are part of another device, with its name.
+    elsewhere: Vec<(String, String)>,
     mode: &'a str,
     mode_place: Place<'a>,
     roles: &'a [&'a str],
 }
 
-impl Plan<'_> {
+impl<'a> Plan<'a> {
+    /// Takes an engine of the testbed where it is there with this card: one that is part of another device is not, nor one of a
+    /// processor that the card lacks, and the machine's own engine of that name stands in its place.
+    fn fit(&mut self, library: &Library, engine: &'a Table) -> Result<(), ProfileError> {
+        if let Some(device) = engine.words("device").values.into_iter().next()
+            && device != self.name_of(self.card, Category::Device)
+        {
+            library.open(Category::Device, &device, Some(engine.words_place("device")))?;
+            self.elsewhere.push((engine.name.clone(), device));
+            return Ok(());
+        }
+        let endpoint = engine.words("endpoint");
+        let has_endpoint =
+            endpoint.first() == "host" || self.named(PROCESSORS).contains(self.meant(endpoint.first()));
+        let is_taken = self.of_kind(Kind::Engine).any(|own| own.name == engine.name);
+        if has_endpoint && !is_taken {
+            self.fitted.push(engine);
+        }
+        Ok(())
+    }
+
     fn tables(&self) -> impl Iterator<Item = &Table> {
         self.card
             .tables
@@ -239,8 +264,6 @@ impl Plan<'_> {
         let nic_table = nics.next().ok_or_else(|| self.no_nic())?;
 
         let carries_verbs = nic_table.kind == Kind::Nic;
-        let processors = self.tables().filter(|table| PROCESSORS.contains(&table.kind));
-        Self::check_slots(nic_table, processors.filter(|table| !hidden(&table.name)).count())?;
         let mut nic = Nic { name: self.full("nic"), carries_verbs, ..Nic::blank() };
         fill(&mut nic, &self.full("nic"), nic_table, numbers);
         let mut machine = Machine {
@@ -250,6 +273,7 @@ impl Plan<'_> {
             host: self.name_of(self.host, Category::Host),
             nic,
             absent: absent.iter().map(|name| self.full(name)).collect(),
+            engines_elsewhere: self.elsewhere.clone(),
             ..Machine::blank()
         };
         fill(&mut machine, &self.role.name, self.role, numbers);
@@ -274,16 +298,6 @@ impl Plan<'_> {
         let processors = self.tables().filter(|table| PROCESSORS.contains(&table.kind));
         for table in processors.filter(|table| !hidden(&table.name)) {
             machine.endpoints.push(self.endpoint(table, &machine.memories, numbers)?);
-        }
-        let short = |name: &str| match name.strip_prefix(&machine.prefix) {
-            Some(short) if name != machine.role => short.to_string(),
-            _ => self.host_endpoint().unwrap_or(name).to_string(),
-        };
-        let files = format!("{} with {}", self.card.source.name, self.host.source.name);
-        let made = work::other_work(&machine.endpoints, &machine.prefix, short, &files);
-        for (other_work, number) in made {
-            numbers.insert(format!("{}.{}", other_work.name, work::OTHER_WORK), Arc::new(number));
-            machine.other_work.push(other_work);
         }
         let all: Vec<Memory> = machine.all_memories().cloned().collect();
         for Endpoint { processor, memory: own, .. } in &machine.endpoints {
@@ -357,7 +371,39 @@ impl Plan<'_> {
                 machine.large_transfer_limits.push(limit);
             }
         }
+        coherent::check(&machine).map_err(|misfit| {
+            let place = self.said_at(&misfit.names);
+            misfit.refusal(Some(place))
+        })?;
+        let short = |name: &str| match name.strip_prefix(&machine.prefix) {
+            Some(short) if name != machine.role => short.to_string(),
+            _ => self.host_endpoint().unwrap_or(name).to_string(),
+        };
+        let files = format!("{} with {}", self.card.source.name, self.host.source.name);
+        let made = work::other_work(&machine.endpoints, &machine.prefix, short, &files);
+        for (other_work, number) in made {
+            numbers.insert(format!("{}.{}", other_work.name, work::OTHER_WORK), Arc::new(number));
+            machine.other_work.push(other_work);
+        }
         Ok(machine)
+    }
+
+    /// Where this machine's files say the first of these numbers, or else the table that would.
+    fn said_at(&self, names: &[String]) -> Place<'_> {
+        let place = |name: &String| {
+            let (component, key) = name.rsplit_once('.')?;
+            // A machine and its host share a name; their keys differ.
+            let has = |table: &&Table| {
+                table.words.contains_key(key) || table.kind.keys().any(|entry| entry.name == key)
+            };
+            let table = self.tables().find(|table| self.full(&table.name) == component && has(table));
+            let table = table.or((self.role.name == component).then_some(self.role))?;
+            Some(match table.words.contains_key(key) {
+                true => table.words_place(key),
+                false => table.number_place(key),
+            })
+        };
+        names.iter().find_map(place).unwrap_or_else(|| self.role.place())
     }
 
     /// A processor with its own memory: that of its table, or the one that its table names.
@@ -472,20 +518,6 @@ impl Plan<'_> {
         Ok(())
     }
 
-    /// How a memory's answers to reads are cut is said whole or not at all.
-    fn check_completions(&self, table: &Table) -> Result<(), ProfileError> {
-        let keys = ["read_completion_boundary", "cut_up_to", "combined_share"];
-        let lacking = keys.iter().filter(|key| !table.numbers.contains_key(**key));
-        match lacking.clone().next() {
-            Some(key) if lacking.count() < keys.len() => Err(structure(
-                format!("`[{}]` says how completions are cut, and lacks `{key}`", table.name),
-                "write `read_completion_boundary`, `cut_up_to` and `combined_share`, or none of them",
-                table.place(),
-            )),
-            _ => Ok(()),
-        }
-    }
-
     /// Verbs, engines, large-transfer limits, processors and reaches must name components that the machine has.
     fn check_attached(&self) -> Result<(), ProfileError> {
         let named = |kinds: &'static [Kind], what: &str, name: &str, table: &Table, key: &str| {
@@ -537,17 +569,8 @@ impl Plan<'_> {
                     for name in &table.words("reaches").values {
                         memory(name, table, "reaches")?;
                     }
-                    let lacks = |key: &str| !table.numbers.contains_key(key);
-                    if lacks("slow_above") != lacks("slow_rate") {
-                        return Err(structure(
-                            format!("`[{}]` has one of `slow_above` and `slow_rate`", table.name),
-                            "write both, or none where the engine does not slow down",
-                            table.place(),
-                        ));
-                    }
                     self.check_engine(table)?;
                 }
-                kind if MEMORIES.contains(&kind) => self.check_completions(table)?,
                 Kind::Processor => {
                     let own = table.words("memory");
                     named(&[Kind::Memory], "memory", own.first(), table, "memory")?;
@@ -582,22 +605,6 @@ impl Plan<'_> {
                     }
                     self.check_reach(table)?;
                 }
-                Kind::Cache => {
-                    let held = |key: &str| table.numbers.get(key).map(|number| number.value);
-                    if let (Some(arrivals), Some(capacity)) = (held("arrivals"), held("capacity"))
-                        && arrivals.base() > capacity.base()
-                    {
-                        return Err(ProfileError::new(
-                            Problem::OutOfRange {
-                                name: format!("{}.arrivals", table.name),
-                                value: arrivals.to_string(),
-                                bound: format!("at most {}.capacity, {capacity}", table.name),
-                            },
-                            "they are the newest bytes that lie in the cache: write at most what it holds",
-                            Some(table.number_place("arrivals")),
-                        ));
-                    }
-                }
                 Kind::LargeTransferLimit => {
                     if table.words("requester").first() != "*" {
                         known(table.words("requester").first(), table, "requester")?;
@@ -624,39 +631,7 @@ impl Plan<'_> {
         Ok(())
     }
 
-    /// No endpoint keeps more slots than it may hold, nor do more endpoints keep some than are told apart.
-    fn check_slots(nic: &Table, endpoints: usize) -> Result<(), ProfileError> {
-        let held = |key: &str| nic.numbers.get(key).map(|number| number.value);
-        let (Some(Quantity::Count(reserved)), Some(Quantity::Count(slots))) =
-            (held("reserved_inflight_slots"), held("inflight_slots"))
-        else {
-            return Ok(());
-        };
-        if reserved > slots {
-            return Err(ProfileError::new(
-                Problem::OutOfRange {
-                    name: "nic.reserved_inflight_slots".into(),
-                    value: reserved.to_string(),
-                    bound: format!("at most nic.inflight_slots, {slots}"),
-                },
-                "each endpoint keeps so many of those that it may hold: keep fewer, or raise `nic.inflight_slots`",
-                Some(nic.number_place("reserved_inflight_slots")),
-            ));
-        }
-        if reserved > 0 && endpoints > MOST_ENDPOINTS {
-            return Err(structure(
-                format!(
-                    "`nic.reserved_inflight_slots` keeps in-flight slots for each of {endpoints} endpoints, and at most \
-                     {MOST_ENDPOINTS} are modelled"
-                ),
-                "write 0, which lets any of them hold all",
-                nic.number_place("reserved_inflight_slots"),
-            ));
-        }
-        Ok(())
-    }
-
-    /// An engine reaches something, and has the numbers of its work alone.
+    /// An engine reaches something, its work is one that there is, and it is its file's own but in a testbed.
     fn check_engine(&self, table: &Table) -> Result<(), ProfileError> {
         if table.words.get("reaches").is_some_and(|reaches| reaches.values.is_empty()) {
             return Err(structure(
@@ -665,30 +640,18 @@ impl Plan<'_> {
                 table.words_place("reaches"),
             ));
         }
-        let work = self.work_of(table)?;
-        for (key, of) in [("output_share", EngineWork::Transform), ("store_latency", EngineWork::Store)] {
-            if work != of && table.numbers.contains_key(key) {
-                let word = |work| {
-                    let found = EngineWork::NAMES.into_iter().find(|(_, one)| *one == work);
-                    found.expect("every work has a name").0
-                };
-                return Err(structure(
-                    format!(
-                        "`{}.{key}` is of engines that {}, and `[{0}]` has `work = \"{}\"`",
-                        table.name,
-                        word(of),
-                        word(work)
-                    ),
-                    format!("leave it out, or write `work = \"{}\"`", word(of)),
-                    table.number_place(key),
-                ));
-            }
+        let is_testbeds = self.fitted.iter().any(|fitted| std::ptr::eq(*fitted, table));
+        if !is_testbeds && !table.words("device").values.is_empty() {
+            return Err(structure(
+                format!("`device` of `[{}]` says of which device an engine of a testbed is part", table.name),
+                "leave it out: what a device's or a host's file describes is its own",
+                table.words_place("device"),
+            ));
         }
-        Ok(())
+        self.work_of(table).map(drop)
     }
 
-    /// A way from a processor to a memory is told once, through caches each of which answers what nearer ones do not hold, and
-    /// sooner than the memory does.
+    /// A way from a processor to a memory is told once.
     fn check_reach(&self, table: &Table) -> Result<(), ProfileError> {
         let ends = |table: &Table| {
             let (processor, memory) = (table.words("processor"), table.words("memory"));
@@ -706,58 +669,12 @@ impl Plan<'_> {
                 table.words_place("processor"),
             ));
         }
-        let mut nearer: Option<&Table> = None;
-        for name in &table.words("through").values {
-            let cache = self.of_kind(Kind::Cache).find(|cache| cache.name == *name);
-            let cache = cache.expect("its caches were checked");
-            // Numbers that a file leaves blank are refused before.
-            let (capacity, latency) = (cache.numbers["capacity"].value, cache.numbers["latency"].value);
-            if let Some(nearer) = nearer
-                && nearer.numbers["capacity"].value.base() >= capacity.base()
-            {
-                return Err(structure(
-                    format!(
-                        "`{}` of {capacity} stands behind `{}` of {} in `through` of `[{}]`, and would answer nothing",
-                        cache.name, nearer.name, nearer.numbers["capacity"].value, table.name
-                    ),
-                    "name each cache once, the nearest and smallest first",
-                    table.words_place("through"),
-                ));
-            }
-            let own = table.numbers["latency"].value;
-            if own.base() < latency.base() {
-                return Err(ProfileError::new(
-                    Problem::OutOfRange {
-                        name: format!("{}.latency", table.name),
-                        value: own.to_string(),
-                        bound: format!("at least {}.latency, {latency}", cache.name),
-                    },
-                    "it is the time of a load that no cache answers, the looks into them included",
-                    Some(table.number_place("latency")),
-                ));
-            }
-            nearer = Some(cache);
-        }
         Ok(())
     }
 
-    /// A kind of work is told once of a processor, by one number, and counted alike wherever it was measured.
+    /// A kind of work is told once of a processor.
     fn check_work(&self, table: &Table) -> Result<(), ProfileError> {
         let (work, processor) = (table.words("work"), table.words("processor"));
-        let counted = |table: &Table| table.numbers.contains_key("byte_rate");
-        if table.numbers.len() != 1 {
-            let keys: Vec<&str> = Kind::Work.keys().map(|key| key.name).collect();
-            return Err(structure(
-                format!(
-                    "`[{}]` has {} of the numbers that say how fast a thread does `{}`",
-                    table.name,
-                    table.numbers.len(),
-                    work.first()
-                ),
-                format!("write one of {}", list(keys.iter().copied())),
-                table.place(),
-            ));
-        }
         let others = self.of_kind(Kind::Work).filter(|one| one.name != table.name);
         for other in others.filter(|one| one.words("work").first() == work.first()) {
             if self.meant(other.words("processor").first()) == self.meant(processor.first()) {
@@ -768,18 +685,6 @@ impl Plan<'_> {
                     },
                     format!("`[{}]` is the other; keep one of them", other.name),
                     Some(table.words_place("work")),
-                ));
-            }
-            if counted(other) != counted(table) {
-                return Err(structure(
-                    format!(
-                        "`{}` is counted in bytes in one of `[{}]` and `[{}]`, and in operations in the other",
-                        work.first(),
-                        other.name,
-                        table.name
-                    ),
-                    "count it alike on every processor, or give one of them another name",
-                    table.words_place("work"),
                 ));
             }
         }

@@ -116,6 +116,9 @@ pub enum Problem {
 /// The name of a text that is a setting of the command line and not a file.
 pub(crate) const SETTING: &str = "set";
 
+/// The name of a text that is the mode that was asked for.
+pub(crate) const MODE: &str = "--mode";
+
 /// A refusal: the problem, where it stands, and the next step.
 ///
 /// It is a [`Diagnostic`], so miette prints it with the lines of the file around it.
@@ -186,6 +189,19 @@ impl ProfileError {
         };
         let source = Arc::new(Source { name: file.into(), text: text.into() });
         ProfileError::new(self.0.problem, self.0.help, Some((&source, at)))
+    }
+
+    /// The same refusal, where it is that a device has not the mode that was asked for: pointing to it at `at` in the file that
+    /// asks, with `help` in place of what a device's file may change.
+    pub fn of_mode_in(self, file: &str, text: &str, at: Range<usize>, help: String) -> ProfileError {
+        match (&self.0.place, &self.0.problem) {
+            (Some((source, ..)), problem) if source.name == MODE => {
+                let help = if matches!(problem, Problem::Structure { .. }) { help } else { self.0.help };
+                let source = Arc::new(Source { name: file.into(), text: text.into() });
+                ProfileError::new(self.0.problem, help, Some((&source, at)))
+            }
+            _ => self,
+        }
     }
 
     /// Adds to the next step.

@@ -18,6 +18,7 @@
 
 mod assemble;
 mod builtin;
+mod coherent;
 mod document;
 mod draft;
 mod error;

@@ -2,7 +2,7 @@
 
 use crate::document::{Document, Shipped};
 use crate::error::{Place, ProfileError, Source, suggestion};
-use crate::{Number, Problem, System, assemble, builtin, overlay};
+use crate::{Number, Problem, System, assemble, builtin, coherent, overlay};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::os::unix::fs::FileTypeExt;
@@ -290,8 +290,10 @@ impl Library {
             system.overlays.push(name.to_string());
         }
         system.claim_multiples()?;
-        overlay::check_counts(&system, |role| {
-            overlay::counted_at(role, &request.settings, &overlays, &testbed)
+        // What the files say was checked as they were read.
+        system.machines.iter().try_for_each(coherent::check).map_err(|misfit| {
+            let said = overlay::said_at(&misfit.names, &request.settings, &overlays);
+            misfit.refusal(said.as_ref().map(|(source, span)| (source, span.clone())))
         })?;
         Ok(system)
     }

@@ -238,6 +238,8 @@ declared! {
         other_work: Vec<OtherWork>,
         /// Endpoints that the card has but its mode hides; empty except in `nic` mode.
         absent: Vec<String>,
+        /// Engines that the testbed has of another device than this machine's: their names, and that device.
+        engines_elsewhere: Vec<(String, String)>,
     }
     numbers {
         /// How many take part; each has stations of its own.
@@ -368,7 +370,7 @@ declared! {
         last_level_of: Option<String>,
     }
     numbers {
-        /// Time of a load that no cache answers, at least that of each cache on the way.
+        /// Time of a load that no cache answers: at least that of each cache on the way, and of the same to `last_level_of` itself.
         latency: Time [DELAY],
         /// Bytes that one miss brings.
         line: Bytes [LINE],

@@ -1,5 +1,6 @@
 //! Changing numbers of a loaded system: overlays, settings, and one number at a time.
 
+use crate::coherent;
 use crate::document::{Bare, Change, Changed, Document, check_range, read};
 use crate::error::{Place, ProfileError, SETTING, Source, did_you_mean, list, nearest};
 use crate::renamed;
@@ -58,7 +59,9 @@ impl System {
         for (name, value) in changes {
             changed.change(name, value)?;
         }
-        check_counts(&changed, |_| None)?;
+        // Other numbers may be drawn against each other, and the model answers for those.
+        let counts = changed.machines.iter().try_for_each(coherent::check_count);
+        counts.map_err(|misfit| misfit.refusal(None))?;
         Ok(changed)
     }
 
@@ -548,46 +551,24 @@ fn setting_source(setting: &str) -> Arc<Source> {
     Arc::new(Source { name: SETTING.into(), text: setting.to_string() })
 }
 
-/// Where the number of machines of a role was last said: in a setting, an overlay, or the testbed.
-pub(crate) fn counted_at(
-    role: &str,
+/// Where one of these numbers was last said, of settings and overlays: settings are applied after overlays.
+pub(crate) fn said_at(
+    names: &[String],
     settings: &[String],
     overlays: &[Document],
-    testbed: &Document,
 ) -> Option<(Arc<Source>, Range<usize>)> {
-    let names = [format!("{role}.count"), format!("{role}.available")];
-    let sets =
-        |setting: &&String| names.iter().any(|name| setting.split('=').next().map(str::trim) == Some(name));
+    let sets = |setting: &&String| {
+        let own = setting.split('=').next().map(str::trim);
+        names.iter().any(|name| own == Some(name))
+    };
     if let Some(setting) = settings.iter().rfind(sets) {
         return Some((setting_source(setting), 0..setting.len()));
     }
     let changes =
         overlays.iter().flat_map(|overlay| overlay.changes.iter().map(move |change| (overlay, change)));
     let says = |(_, change): &(_, &Change)| names.iter().any(|name| matches(&change.pattern, name));
-    if let Some((overlay, change)) = changes.rev().find(says) {
-        return Some((overlay.source.clone(), change.pattern_span.start..change.value_span.end));
-    }
-    let table = testbed.tables.iter().find(|table| table.kind == Kind::Machine && table.name == role)?;
-    Some((table.source.clone(), table.span.clone()))
-}
-
-/// Refuses more machines than the cluster has; `said` knows where the number of a role was said.
-pub(crate) fn check_counts(
-    system: &System,
-    said: impl Fn(&str) -> Option<(Arc<Source>, Range<usize>)>,
-) -> Result<(), ProfileError> {
-    match system.machines.iter().find(|machine| machine.count > machine.available) {
-        None => Ok(()),
-        Some(machine) => Err(ProfileError::new(
-            Problem::OutOfRange {
-                name: format!("{}.count", machine.role),
-                value: machine.count.to_string(),
-                bound: format!("at most {0}.available, {1}", machine.role, machine.available),
-            },
-            format!("lower the count, or set {}.available first", machine.role),
-            said(&machine.role).as_ref().map(|(source, span)| (source, span.clone())),
-        )),
-    }
+    let (overlay, change) = changes.rev().find(says)?;
+    Some((overlay.source.clone(), change.pattern_span.start..change.value_span.end))
 }
 
 /// Whether the pattern, in which `*` stands for any run of characters, matches all of the name.

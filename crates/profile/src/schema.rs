@@ -331,6 +331,11 @@ impl Kind {
                             "[\"soc\", \"host\"]",
                             "The memories that it reaches, one at least; all of the machine where left out.",
                         ),
+                        Word::optional(
+                            "device",
+                            "\"my-card\"",
+                            "In a testbed, the device whose part it is: no other has it. Every card has it beside itself where left out, as a drive.",
+                        ),
                     ]
                 }
             }

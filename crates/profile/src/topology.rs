@@ -2,8 +2,10 @@
 
 use crate::error::suggestion;
 use crate::{
-    Endpoint, Engine, LargeTransferLimit, Link, Machine, Memory, Problem, ProfileError, Reach, Switch, System,
+    Cache, Endpoint, Engine, LargeTransferLimit, Link, Machine, Memory, Problem, ProfileError, Reach, Switch,
+    System,
 };
+use offpath_quantity::Time;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Which way a link is passed.
@@ -54,6 +56,22 @@ impl Machine {
     /// How a processor reaches a memory by its own loads and stores, where the profile says it.
     pub fn reach(&self, processor: &str, memory: &str) -> Option<&Reach> {
         self.reaches.iter().find(|reach| reach.processor == processor && reach.memory == memory)
+    }
+
+    /// The cache of a name that a reach of this machine names; another name is the caller's mistake.
+    pub fn cache(&self, name: &str) -> &Cache {
+        self.caches.iter().find(|cache| cache.name == name).expect("a reach names caches of its machine")
+    }
+
+    /// The cache before a memory, at the far end of a processor's way to it, and what a load saves that it answers: what one
+    /// of the cache's own processor saves on its own way to its own memory, which is the first of the three. None where the
+    /// profile does not say how that processor reaches its own memory.
+    pub fn last_level(&self, reach: &Reach) -> Option<(&Reach, &Cache, Time)> {
+        let processor = reach.last_level_of.as_ref()?;
+        let own = self.endpoints.iter().find(|one| one.processor.name == *processor)?;
+        let own = self.reach(processor, &own.memory.name)?;
+        let cache = self.cache(own.through.last()?);
+        Some((own, cache, own.latency.saturating_sub(cache.latency)))
     }
 
     /// The large-transfer limits that a verb on a memory of this machine falls into when its payload is long enough, each

@@ -140,7 +140,7 @@ const CASES: &[Case] = &[
     testbed("device = \"connectx4\"", "device = \"connectx44\"", "\"connectx44\"", &["no device `connectx44`", "did you mean `connectx4`", "`invented`"]),
     testbed("device = \"connectx4\"", "device = \"missing.toml\"", "\"missing.toml\"", &["cannot read", "missing.toml", "check the path"]),
     testbed("[server]", "[servr]", "[testbed]", &["lacks `[server]`", "kind = \"machine\""]),
-    testbed("count = { value = 11,", "count = { value = 21,", "[client]", &["`client.count` is 21", "at most client.available, 20"]),
+    testbed("count = { value = 11,", "count = { value = 21,", "count = { value = 21,", &["`client.count` is 21", "at most client.available, 20"]),
     testbed("[network]", "[net]", "[net]", &["`net` cannot name a network", "called `network`"]),
     // Nodes, engines, and how processors reach memories.
     device("capacity = { value = \"1 GiB\"", "memory = { value = \"1 GiB\"", "memory = { value = \"1 GiB\"", &["no key `memory` in `[dpa]`", "it is called `capacity` now"]),

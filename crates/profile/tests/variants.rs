@@ -1,6 +1,7 @@
 //! Overlays, settings, modes, invented cards, and profiles from the user's own files.
 
-use offpath_profile::{Category, Direction, Library, Provenance, System, SystemRequest};
+use miette::Diagnostic;
+use offpath_profile::{Category, Direction, Library, ProfileError, Provenance, System, SystemRequest};
 use offpath_quantity::{Bytes, Quantity, Time};
 
 const INVENTED: &str = include_str!("data/invented.toml");
@@ -405,6 +406,70 @@ fn a_later_setting_wins_and_counts_are_checked_at_the_end() {
         load(SystemRequest { settings, ..SystemRequest::default() }).machine("client").unwrap().count,
         40
     );
+}
+
+/// The text of a profile with another value of a number, which has no interval then.
+fn written(text: &str, number: &str, value: &str) -> String {
+    let (table, key) = number.rsplit_once('.').unwrap();
+    let line = format!("{key} = {{ value = \"{value}\", source = \"t\", provenance = \"datasheet\" }}\n");
+    let (before, own) = text.split_once(&format!("[{table}]\n")).unwrap();
+    let (own, after) = own.split_once("\n[").unwrap_or((own, ""));
+    let is_other = |one: &&str| !one.starts_with(&format!("{key} = "));
+    let kept: String = own.lines().filter(is_other).map(|one| format!("{one}\n")).collect();
+    format!("{before}[{table}]\n{kept}{line}\n[{after}")
+}
+
+#[test]
+fn what_a_file_may_not_say_no_setting_and_no_overlay_may() {
+    let shipped = include_str!("../../../profiles/devices/bluefield3.toml");
+    for (number, value) in [
+        ("dpa_l2.arrivals", "64 MiB"),
+        ("dpa_l2.capacity", "512 B"),
+        ("dpa_l1.latency", "9 us"),
+        ("dpa_to_dpa_memory.latency", "100 ns"),
+        ("soc_to_soc.latency", "5 us"),
+        ("nic.reserved_inflight_slots", "500"),
+        ("dma.output_share", "0.5"),
+        ("dma.slow_above", "1 MiB"),
+        ("dpa_memory.cut_up_to", "256 B"),
+        ("soc_work_atomic.operation_time", "1 us"),
+        ("soc_work_atomic.byte_rate", "1 Gbit/s"),
+    ] {
+        let mut library = Library::builtin();
+        library.insert(
+            Category::Overlay,
+            "mine",
+            &format!("[overlay]\nname = \"mine\"\ndescription = \"d\"\n[set]\n\"{number}\" = \"{value}\"\n"),
+        );
+        let refused = |library: &Library, request: SystemRequest<'_>| {
+            let request = SystemRequest { device: "bluefield3", ..request };
+            library.load(&request).map(|_| ()).expect_err(number)
+        };
+        let settings = vec![format!("{number}={value}")];
+        let set = refused(&library, SystemRequest { settings, ..SystemRequest::default() });
+        let overlays = vec!["mine"];
+        let overlaid = refused(&library, SystemRequest { overlays, ..SystemRequest::default() });
+        library.insert(Category::Device, "bluefield3", &written(shipped, number, value));
+        let file = refused(&library, SystemRequest::default());
+        let says =
+            |refused: &ProfileError| (refused.to_string(), refused.help().map(|help| help.to_string()));
+        assert_eq!((says(&set), says(&overlaid)), (says(&file), says(&file)), "{number}");
+        let places = [set, overlaid, file].map(|one| one.place().expect(number).0.to_string());
+        assert_eq!(places, ["set", "overlays/mine.toml", "devices/bluefield3.toml"], "{number}");
+    }
+}
+
+/// Two numbers that go together may be changed one after the other.
+#[test]
+fn numbers_are_held_to_each_other_when_all_are_said() {
+    for settings in [
+        ["soc_to_soc.latency=5us", "dpa_to_soc.latency=6us", "dpa_to_dpa_memory.latency=6us"],
+        ["dpa_l2.arrivals=2MiB", "dpa_l2.capacity=2560KiB", "dpa_l3.arrivals=3MiB"],
+    ] {
+        let settings = settings.map(str::to_string).to_vec();
+        let request = SystemRequest { device: "bluefield3", settings, ..SystemRequest::default() };
+        Library::builtin().load(&request).expect("they agree in the end");
+    }
 }
 
 #[test]

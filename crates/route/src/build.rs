@@ -8,8 +8,8 @@ use crate::visit::{
     AddressSpread, Hop, InflightSlots, MOST_LIMITS, Mark, PacketCut, Pick, Requests, Route, Train, Visit,
 };
 use offpath_profile::{
-    Direction, Endpoint, Engine, EngineWork, MOST_ENDPOINTS, Machine, Memory, PacketCosts, Pcie, Reach,
-    System,
+    Cache, Direction, Endpoint, Engine, EngineWork, MOST_ENDPOINTS, Machine, Memory, PacketCosts, Pcie,
+    Reach, System,
 };
 use offpath_quantity::{BitRate, Bytes, Time};
 use std::collections::BTreeMap;
@@ -366,9 +366,8 @@ impl Router {
                 if from == to {
                     for engine in &self.system.machines[*from].engines {
                         let with = Path { engine: Some(short(engine).to_string()), ..path.clone() };
-                        // Of one endpoint with itself an engine is listed where that is what it is for.
-                        let is_usual = requester != responder
-                            || engine.work != EngineWork::Copy && engine.endpoint == *requester;
+                        // Of one endpoint with itself an engine is listed where that is what it is for, whoever asks.
+                        let is_usual = requester != responder || engine.work != EngineWork::Copy;
                         if is_usual && self.engine(&with, short(engine)).is_ok() {
                             paths.push(with);
                         }
@@ -448,6 +447,9 @@ impl Router {
                 ),
             });
         }
+        if let Some(refused) = self.engine_elsewhere(path, name) {
+            return Err(refused);
+        }
         let known: Vec<&str> =
             self.system.machines.iter().flat_map(|m| m.endpoints.iter().map(|e| e.name.as_str())).collect();
         Err(RouteError::UnknownEndpoint {
@@ -457,6 +459,21 @@ impl Router {
             mode: self.system.mode.clone(),
             known: known.join(", "),
         })
+    }
+
+    /// That an engine is part of another device in this testbed, where it is.
+    fn engine_elsewhere(&self, path: &Path, name: &str) -> Option<RouteError> {
+        let mut machines = self.system.machines.iter();
+        let (machine, device) = machines.find_map(|machine| {
+            let found = machine.engines_elsewhere.iter().find(|(engine, _)| engine == name)?;
+            Some((machine, &found.1))
+        })?;
+        let reason = format!(
+            "names the engine `{name}`, which in the testbed `{}` is part of `{device}`: where `{}` has such an engine, its own file \
+             has to describe it",
+            self.system.testbed, machine.device
+        );
+        Some(RouteError::NoHops { path: path.to_string(), reason })
     }
 
     fn places(&self, path: &Path) -> Result<(Place<'_>, Place<'_>), RouteError> {
@@ -469,12 +486,12 @@ impl Router {
         let mut engines = from.at.engines.iter().enumerate();
         let (index, engine) = engines.find(|(_, e)| short(e) == name || e.name == name).ok_or_else(|| {
             let known: Vec<&str> = from.at.engines.iter().map(short).collect();
-            RouteError::UnknownEngine {
+            self.engine_elsewhere(path, name).unwrap_or_else(|| RouteError::UnknownEngine {
                 path: path.to_string(),
                 engine: name.to_string(),
                 requester: path.requester.clone(),
                 known: if known.is_empty() { "none".to_string() } else { known.join(", ") },
-            }
+            })
         })?;
         let works = match engine.work {
             EngineWork::Copy => "copies",
@@ -499,8 +516,18 @@ impl Router {
         }
         let processors = [from, to].map(|place| place.endpoint.processor.name.as_str());
         if engine.work != EngineWork::Store && !processors.contains(&engine.endpoint.as_str()) {
+            let with = match (&engine.work, &engine.reaches[..]) {
+                (EngineWork::Transform, [only]) => {
+                    format!("bytes of `{only}` alone, for `{}`", engine.endpoint)
+                }
+                (EngineWork::Transform, _) => format!("for `{}` alone", engine.endpoint),
+                (_, []) => format!("between `{}` and other endpoints of its machine only", engine.endpoint),
+                (_, reaches) => {
+                    format!("for `{}` alone, between the memories {}", engine.endpoint, reaches.join(", "))
+                }
+            };
             return Err(no_hops(format!(
-                "does not touch `{}`, and `{name}` {works} between it and other endpoints of its machine only",
+                "does not touch `{}`, and `{name}` {works} {with}",
                 engine.endpoint
             )));
         }
@@ -683,30 +710,14 @@ fn carries_verbs(place: &Place<'_>, path: &Path) -> Result<(), RouteError> {
     })
 }
 
-/// The position of a cache of a machine.
-fn cache_of(machine: &Machine, name: &str) -> usize {
-    machine.caches.iter().position(|cache| cache.name == name).expect("a reach names caches of its machine")
-}
-
-/// The cache before a memory, at its far end, and what a load saves that it answers: what one of its own processor saves,
-/// which nears that memory through it. None where the profile does not say how that processor reaches its own memory.
-fn last_level(machine: &Machine, reach: &Reach) -> Option<(usize, Time)> {
-    let processor = reach.last_level_of.as_ref()?;
-    let own = machine.endpoints.iter().find(|one| one.processor.name == *processor)?;
-    let own = machine.reach(processor, &own.memory.name)?;
-    let index = cache_of(machine, own.through.last()?);
-    Some((index, own.latency.saturating_sub(machine.caches[index].latency)))
-}
-
 /// Refuses what the NIC wrote last where it writes into caches, and the profile says of none of them how much.
 fn check_arrivals(
     from: &Place<'_>,
     memory: &Memory,
     reach: &Reach,
-    last_level: Option<(usize, Time)>,
+    last_level: Option<&Cache>,
 ) -> Result<(), RouteError> {
-    let through = reach.through.iter().map(|name| cache_of(from.at, name));
-    let mut caches = through.chain(last_level.map(|(index, _)| index)).map(|index| &from.at.caches[index]);
+    let mut caches = reach.through.iter().map(|name| from.at.cache(name)).chain(last_level);
     if !memory.ddio || caches.clone().any(|cache| cache.arrivals.is_some()) {
         return Ok(());
     }
@@ -1296,41 +1307,45 @@ impl<'r> Build<'r> {
         let range = self.access.range.unwrap_or(memory.capacity).get().max(1) as f64;
         let lines = self.payload.get().div_ceil(reach.line.get());
         let line_bytes = (lines * reach.line.get()) as f64;
-        let last_level = last_level(from.at, reach);
+        let last_level = from.at.last_level(reach).map(|(_, cache, saved)| (cache, saved));
         if self.access.arrived {
-            check_arrivals(&from, memory, reach, last_level)?;
+            check_arrivals(&from, memory, reach, last_level.map(|(cache, _)| cache))?;
         }
         let (mut answered, mut waited) = (0.0, 0.0);
+        // What lies further away comes no sooner, also where latencies are drawn each from its own interval.
+        let mut slowest = Time::ZERO;
         let mut detached = Vec::new();
         // The share of addresses that a cache answers, and nearer ones do not, for `latency` each.
-        let mut look = |index: usize, latency: Time, bytes: f64| {
-            let cache = &from.at.caches[index];
+        let mut look = |cache: &Cache, latency: Time, bytes: f64| {
+            slowest = slowest.max(latency);
             let held = match self.access.arrived {
                 true => cache.arrivals.filter(|_| memory.ddio).unwrap_or(Bytes::ZERO),
                 false => cache.capacity,
             };
             let share = ((held.get() as f64 / range).min(1.0) - answered).max(0.0);
             answered += share;
-            waited += share * latency.ps() as f64;
-            let rate = cache.bandwidth.zip(from.stations.caches[index]).filter(|_| share > 0.0);
+            waited += share * slowest.ps() as f64;
+            let index = from.at.caches.iter().position(|one| one.name == cache.name);
+            let station = from.stations.caches[index.expect("it is one of its machine")];
+            let rate = cache.bandwidth.zip(station).filter(|_| share > 0.0);
             detached.extend(rate.map(|(rate, station)| ("cache", station, rate, bytes * share)));
             answered
         };
         let mut nearer = 0.0;
         let mut nearest = None;
         for name in &reach.through {
-            let index = cache_of(from.at, name);
-            let cache = &from.at.caches[index];
+            let cache = from.at.cache(name);
             // The nearest gives the thread its bytes, those behind it give whole lines.
             let bytes = if nearest.is_none() { self.payload.get() as f64 } else { line_bytes };
             nearest.get_or_insert(cache);
-            nearer = look(index, cache.latency, bytes);
+            nearer = look(cache, cache.latency, bytes);
         }
         let mut held = nearer;
-        if let Some((index, saved)) = last_level {
-            held = look(index, reach.latency.saturating_sub(saved), line_bytes);
+        if let Some((cache, saved)) = last_level {
+            // No farther processor is nearer to a cache than its own.
+            held = look(cache, reach.latency.saturating_sub(saved).max(cache.latency), line_bytes);
         }
-        waited += (1.0 - held) * reach.latency.ps() as f64;
+        waited += (1.0 - held) * reach.latency.max(slowest).ps() as f64;
         let index = from.at.reaches.iter().position(|one| one.name == reach.name);
         let stations = from.stations.reaches[index.expect("it is one of its machine")];
         let way = match self.row.moves {

@@ -1,7 +1,7 @@
 //! A card with many endpoints: routes where they have no in-flight slots of their own, a refusal with its bound where they do.
 
 use offpath_profile::{Category, Library, MOST_ENDPOINTS, ProfileError, System, SystemRequest};
-use offpath_quantity::{Bytes, Time};
+use offpath_quantity::{Bytes, Quantity, Time};
 use offpath_route::{AddressSpread, PathOperation, Posting, RouteError, Router, Verb};
 
 /// The file of the shipped card with so many more endpoints like its SoC.
@@ -51,7 +51,8 @@ fn forty_endpoints_share_the_slots_of_a_card() {
     assert!(router.stations().iter().all(|one| !one.name.contains("inflight_slots-of")));
 }
 
-/// A file that has them is refused at its line, and a setting as soon as there are routes to be.
+/// A file that has them is refused at its line, a setting at itself, and a number that is changed afterwards as soon as there
+/// are routes to be.
 #[test]
 fn slots_of_more_endpoints_than_are_modelled_are_refused() {
     for more in [3, 38] {
@@ -64,8 +65,12 @@ fn slots_of_more_endpoints_than_are_modelled_are_refused() {
         );
         let says = format!("for each of {} endpoints, and at most {MOST_ENDPOINTS} are modelled", more + 2);
         assert!(refused.to_string().contains(&says), "{refused}");
-        let set = load(&with_endpoints(more, "0"), &["nic.reserved_inflight_slots=4"]).expect("it loads");
-        match Router::new(&set) {
+        let set = load(&with_endpoints(more, "0"), &["nic.reserved_inflight_slots=4"]).map(|_| ());
+        let set = set.expect_err("they are too many");
+        assert_eq!((set.to_string(), set.place()), (refused.to_string(), Some(("set", 1, 1))));
+        let changed = load(&with_endpoints(more, "0"), &[]).expect("it loads");
+        let changed = changed.with("nic.reserved_inflight_slots", Quantity::Count(4));
+        match Router::new(&changed.expect("it is in its range")) {
             Err(RouteError::TooManyEndpoints { endpoints, most, .. }) => {
                 assert_eq!((endpoints, most), (more + 2, MOST_ENDPOINTS));
             }

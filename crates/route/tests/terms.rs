@@ -2,7 +2,8 @@
 
 use offpath_profile::{Library, System, SystemRequest};
 use offpath_quantity::{Bytes, Quantity, Time};
-use offpath_route::{PathOperation, Route, Router, Verb};
+use offpath_route::{AddressSpread, PathOperation, Route, Router, Verb};
+use proptest::prelude::*;
 
 fn system() -> System {
     Library::builtin().load(&SystemRequest { device: "bluefield2", ..SystemRequest::default() }).unwrap()
@@ -113,4 +114,71 @@ fn a_copy_reads_the_banks_it_comes_from_and_writes_those_it_goes_to() {
     assert_ne!(soc.memory.bank_read_time, soc.memory.bank_write_time);
     assert_eq!(at(Verb::Read), Some(soc.memory.bank_write_time));
     assert_eq!(at(Verb::Write), Some(soc.memory.bank_read_time));
+}
+
+/// Whoever may ask an engine for what it stores has a path of its own, and one that works on its own memory alone has one.
+#[test]
+fn every_path_of_an_engine_is_listed() {
+    for (testbed, engine, all) in
+        [("nvme", "ssd", &["host-ssd", "soc-ssd"][..]), ("sun-regex", "regex", &["soc-regex"])]
+    {
+        let request =
+            SystemRequest { device: "bluefield2", testbed: Some(testbed), ..SystemRequest::default() };
+        let router = Router::new(&Library::builtin().load(&request).unwrap()).unwrap();
+        let paths = router.paths().into_iter().filter(|path| path.engine.as_deref() == Some(engine));
+        let mut paths: Vec<String> = paths.map(|path| path.to_string()).collect();
+        paths.sort_unstable();
+        assert_eq!(paths, all, "{testbed}");
+    }
+}
+
+/// The latencies that a load by the DPA looks through, from the nearest to the farthest.
+const LATENCIES: [&str; 9] = [
+    "dpa_l1.latency",
+    "dpa_l2.latency",
+    "dpa_l3.latency",
+    "soc_l3.latency",
+    "soc_to_soc.latency",
+    "dpa_to_soc.latency",
+    "dpa_to_dpa_memory.latency",
+    "dpa_to_host.latency",
+    "host_to_host.latency",
+];
+
+/// What one load waits for over working sets from the nearest cache to beyond the farthest, with these latencies.
+fn waits(system: &System, latencies: [u64; 9], path: &str) -> Vec<Time> {
+    let numbers = LATENCIES.into_iter().zip(latencies.map(|ns| Quantity::Time(Time::from_ns(ns))));
+    let system = system.with_all(numbers).expect("they are in their ranges");
+    let router = Router::new(&system).expect("it has routes");
+    let load = PathOperation::new(Verb::Load, router.path(path).expect("it is there"), Bytes::new(8));
+    let over =
+        |power: u32| AddressSpread { range: Some(Bytes::new(1 << power)), arrived: false, hottest: 0.0 };
+    (10..30)
+        .map(|power| router.route(&load.clone().accessing(over(power))).unwrap().latency(&router))
+        .collect()
+}
+
+proptest! {
+    /// Whatever latencies a draw takes: a larger working set is never quicker, nor are slower caches or a memory that is slower
+    /// for whoever reaches it.
+    #[test]
+    fn slower_memory_never_makes_a_load_faster(
+        latencies in prop::array::uniform9(1u64..5000),
+        more in 0u64..5000,
+        which in 0usize..9,
+        path in prop::sample::select(vec!["dpa-dpa", "dpa-dpa:soc", "dpa-dpa:host", "soc-soc"]),
+    ) {
+        let system = Library::builtin().load(&SystemRequest { device: "bluefield3", ..SystemRequest::default() });
+        let system = system.expect("it is shipped");
+        let before = waits(&system, latencies, path);
+        prop_assert!(before.is_sorted(), "{path}: {before:?}");
+        // A memory is slower for its own processor and for others alike; a cache by itself.
+        let is_memory = which >= 4;
+        let slower = |index: usize| if is_memory { index >= 4 } else { index == which };
+        let mut after = latencies;
+        after.iter_mut().enumerate().filter(|(index, _)| slower(*index)).for_each(|(_, one)| *one += more);
+        let after = waits(&system, after, path);
+        let is_no_faster = before.iter().zip(&after).all(|(before, after)| after >= before);
+        prop_assert!(is_no_faster, "{path}, {}: {before:?} became {after:?}", LATENCIES[which]);
+    }
 }

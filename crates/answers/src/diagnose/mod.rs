@@ -5,7 +5,7 @@ mod text;
 use crate::SCHEMA_VERSION;
 use crate::import::{ImportRequest, import_each};
 use crate::machine::{read_collection, read_facts};
-use crate::system::{SystemAnswer, unlike_ends};
+use crate::system::{SystemAnswer, check_verbs, unlike_ends};
 use crate::tool::known;
 use offpath_learn::describe::describe;
 use offpath_learn::diagnose::{
@@ -501,6 +501,7 @@ impl Stalls {
 
 /// From the client to the host of the machine that carries the card.
 pub(crate) fn usual_path(system: &System, router: &Router) -> Result<String, Failure> {
+    check_verbs(system)?;
     let server = system.machines.iter().find(|machine| machine.prefix.is_empty());
     let host = server.and_then(|server| server.endpoints.iter().find(|own| own.processor.is_host));
     let is_usual = |path: &offpath_route::Path| {

@@ -17,7 +17,7 @@ pub use twin::measure_on_twin;
 use crate::SCHEMA_VERSION;
 use crate::path::touches_device;
 use crate::sweep::digest;
-use crate::system::SystemAnswer;
+use crate::system::{SystemAnswer, check_verbs};
 use offpath_learn::RunKind;
 use offpath_measure::{FlowFigures, MeasurePoint, MeasuringEffort, MeasuringProgram, SuiteChoice, suite};
 use offpath_profile::System;
@@ -146,6 +146,7 @@ impl MeasureRequest {
     fn on_twin(&self, device: &str) -> Result<MeasurePlan, Failure> {
         let library = self.system.library()?;
         let system = self.system.between_two(&library, device)?.load(&library, device, &[])?;
+        check_verbs(&system)?;
         let router = Router::new(&system)?;
         let paths = match self.paths.is_empty() {
             true => suite_paths(&router, &system),

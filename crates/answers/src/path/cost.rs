@@ -212,23 +212,23 @@ fn responder<'r>(router: &'r Router, operation: &PathOperation) -> (&'r Machine,
     router.system().endpoint(&operation.path.responder).expect("a route has both its ends")
 }
 
-/// A processor's own loads or stores over working sets: powers of four up to the memory's size, and what each cache on the way
-/// holds.
+/// A processor's own loads or stores over working sets: from the access's own bytes over powers of four up to the memory's size,
+/// and what each cache on the way holds.
 fn ladder(router: &Router, operation: &PathOperation) -> Result<Vec<RungAnswer>, RouteError> {
     let (machine, responder) = responder(router, operation);
     let capacity = responder.memory.capacity;
     // The caches on the way, and of the processor whose last one stands before the memory that one.
     let way = machine.reach(&responder.processor.name, &responder.memory.name);
-    let last_level =
-        way.and_then(|way| way.last_level_of.as_ref()).and_then(|name| machine.reach(name, name));
-    let behind = last_level.and_then(|own| own.through.last());
-    let through: Vec<&String> = way.iter().flat_map(|way| &way.through).chain(behind).collect();
-    let caches = machine.caches.iter().filter(|cache| through.contains(&&cache.name));
+    let behind = way.and_then(|way| machine.last_level(way)).map(|(_, cache, _)| cache);
+    let through = way.iter().flat_map(|way| &way.through).map(|name| machine.cache(name));
+    let caches = through.chain(behind);
     let powers = (10..50).step_by(2).map(|power| Bytes::new(1 << power));
     let held = |cache: &Cache| if operation.access.arrived { cache.arrivals } else { Some(cache.capacity) };
     let mut ranges: Vec<Bytes> = powers.chain(caches.filter_map(held)).collect();
-    ranges.retain(|range| *range < capacity);
-    ranges.push(capacity);
+    // An access lies within its working set.
+    let least = operation.payload.max(Bytes::new(1 << 10));
+    ranges.retain(|range| least < *range && *range < capacity);
+    ranges.extend([least.min(capacity), capacity]);
     ranges.sort_unstable();
     ranges.dedup();
     let over = |payload: Bytes| {
@@ -239,8 +239,9 @@ fn ladder(router: &Router, operation: &PathOperation) -> Result<Vec<RungAnswer>,
     };
     let payload = operation.payload;
     let operations: Vec<PathOperation> = over(Bytes::new(8)).chain(over(payload)).collect();
-    let known = known(router, &operations, Seed::new(SEED))?;
-    let (chased, moved) = known.split_at(ranges.len());
+    let mut known = known(router, &operations, Seed::new(SEED))?;
+    let (chased, moved) = known.split_at_mut(ranges.len());
+    [&mut *chased, &mut *moved].into_iter().for_each(narrow);
     let mut rungs = Vec::with_capacity(ranges.len());
     for ((range, operation), (chased, moved)) in
         ranges.iter().zip(over(payload)).zip(chased.iter().zip(moved))
@@ -267,6 +268,21 @@ fn ladder(router: &Router, operation: &PathOperation) -> Result<Vec<RungAnswer>,
         });
     }
     Ok(rungs)
+}
+
+/// Narrows what is known of the latency over working sets that grow. None is quicker than a smaller one in any draw, so that a
+/// smaller one's lower end and a larger one's upper end bound it too, whatever errors widen it by.
+fn narrow(rungs: &mut [Known]) {
+    let mut least = f64::NEG_INFINITY;
+    for rung in rungs.iter_mut() {
+        least = rung.latency_s.range_80.0.max(least);
+        rung.latency_s.range_80.0 = least;
+    }
+    let mut most = f64::INFINITY;
+    for rung in rungs.iter_mut().rev() {
+        most = rung.latency_s.range_80.1.min(most);
+        rung.latency_s.range_80.1 = most;
+    }
 }
 
 /// The demand by station, the one that binds first.

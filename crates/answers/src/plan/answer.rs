@@ -39,6 +39,9 @@ const NOT_MODELLED: [&str; 5] = [
 /// What it does not of designs with messages over RC, whose acknowledgements take of a port what those of WRITEs do.
 const ACKNOWLEDGEMENTS: &str = "acknowledgements of SENDs over RC, a header each on both ports";
 
+/// What it does not of designs in which a processor posts to a drive that is not beside it.
+const POSTING: &str = "what posting to an engine costs a processor other than its own";
+
 /// Everything that a plan says of a design.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -1009,6 +1012,7 @@ impl PlanAnswer {
             not_modelled: NOT_MODELLED
                 .into_iter()
                 .chain(study.has_reliable_messages.then_some(ACKNOWLEDGEMENTS))
+                .chain(study.posts_to_others_engines.then_some(POSTING))
                 .collect(),
             next_measurement: super::next::measurement(study),
             advice: advised.advice.iter().map(|one| AdviceAnswer::of(one, advised.objective)).collect(),

@@ -48,7 +48,7 @@ pub(super) struct RawDesign {
     pub(super) description: String,
     pub(super) device: String,
     pub(super) testbed: Option<String>,
-    pub(super) mode: Option<String>,
+    pub(super) mode: Option<Spanned<String>>,
     #[serde(default)]
     pub(super) set: Vec<Spanned<String>>,
     pub(super) objective: Spanned<String>,

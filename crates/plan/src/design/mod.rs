@@ -410,6 +410,8 @@ pub struct Design {
     pub testbed: Option<String>,
     /// The card's mode.
     pub mode: Option<String>,
+    /// Where it stands in the file.
+    pub(crate) mode_at: Option<Range<usize>>,
     /// Numbers of the system that this design changes, as `--set` writes them: what of a machine its
     /// programs use.
     pub set: Vec<String>,
