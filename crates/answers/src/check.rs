@@ -83,6 +83,9 @@ pub struct CheckAnswer {
     /// What differs, where nothing was measured since the twin carries something else than was planned of the mix;
     /// null where it confirms the mix. With it the exit code is 1.
     pub unconfirmed: Option<UnconfirmedAnswer>,
+    /// By which percentage in-flight slots were still held longer or shorter than was solved for, where nothing was measured
+    /// since the solution has not settled; null where it has. With it the exit code is 1.
+    pub unsettled_holds_moved_percent: Option<f64>,
     /// The options with which it is not the design of the file on its own system, so that `--fix` is refused.
     #[serde(skip)]
     pub not_of_the_file: Vec<String>,
@@ -237,7 +240,17 @@ impl<'a> CheckDraft<'a> {
         let advised = advise(&bench, &text, depth)?;
         let system = self.setting.system(design, &design.device)?;
         let Advised {
-            objective, runs, shares, advice, silent, left_out, together, text, unconfirmed, ..
+            objective,
+            runs,
+            shares,
+            advice,
+            silent,
+            left_out,
+            together,
+            text,
+            unconfirmed,
+            unsettled,
+            ..
         } = advised;
         Ok(CheckAnswer {
             schema_version: SCHEMA_VERSION,
@@ -264,6 +277,7 @@ impl<'a> CheckDraft<'a> {
             left_out,
             fixed: false,
             unconfirmed: unconfirmed.as_ref().map(UnconfirmedAnswer::of),
+            unsettled_holds_moved_percent: unsettled.map(|moved| moved * 100.0),
             text_after: match advice.is_empty() {
                 true => before.to_string(),
                 false => text,
@@ -334,6 +348,11 @@ impl CheckAnswers {
 }
 
 impl CheckAnswer {
+    /// Whether no gain was measured, since the twin does not confirm the mix or the solution has not settled.
+    pub fn measures_nothing(&self) -> bool {
+        self.unconfirmed.is_some() || self.unsettled_holds_moved_percent.is_some()
+    }
+
     /// The answer as a page of text; `verbose` says why each rule stays silent.
     pub fn text(&self, screen: &Screen, verbose: bool) -> String {
         let unit = Unit { payload_bytes: self.unit_payload_bytes };
@@ -354,6 +373,13 @@ impl CheckAnswer {
                 "{text}\n{}\nnothing is measured: a gain over a mix that the twin does not confirm tells nothing\n\
                  next: {plan} says what the mix rests on; `--mix NAME` checks another\n",
                 gap.sentence(unit)
+            );
+        }
+        if let Some(moved) = self.unsettled_holds_moved_percent {
+            return format!(
+                "{text}\nNOT SETTLED: slots are still held {moved:.1}% longer or shorter than was solved for\n\
+                 nothing is measured: a gain over a mix whose rate moves on by itself tells nothing\n\
+                 next: {plan} says what the mix rests on; `--mix NAME` checks another\n"
             );
         }
         text += &format!(
@@ -420,5 +446,26 @@ impl CheckAnswer {
         };
         let silent = format!("{} of {} rules stay silent\n", self.silent.len(), self.rules);
         together.unwrap_or_default() + &next + &silent
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    /// What has not settled says so, in place of gains.
+    #[test]
+    fn nothing_is_measured_on_what_has_not_settled() {
+        let design = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../designs/echo-headroom.toml");
+        let request = CheckRequest { design, seed: 1, ..CheckRequest::default() };
+        let answers = check(&request).expect("it is checked");
+        let mut answer = answers.all()[0].clone();
+        assert!(!answer.measures_nothing(), "{:?}", answer.unconfirmed);
+        answer.unsettled_holds_moved_percent = Some(2.34);
+        let text = answer.text(&Screen::new(offpath_terminal::output::OutputOptions::default()), false);
+        assert!(answer.measures_nothing());
+        assert!(text.contains("NOT SETTLED: slots are still held 2.3% longer or shorter"), "{text}");
+        assert!(text.contains("nothing is measured") && !text.contains("rules tried"), "{text}");
     }
 }

@@ -689,8 +689,11 @@ fn figures(
     runner: &Runner,
     host_load: f64,
 ) -> Option<Figures> {
-    let moved = base.at(moves).ok()?;
+    let moved = base.at(moves);
     let parts = base.moved_parts(&moved);
+    if parts.is_empty() {
+        return None;
+    }
     Some(figures_of(base, &parts, &moved.folds, &runner.settled.shares, host_load))
 }
 
@@ -702,7 +705,12 @@ fn figures_of(
     host_load: f64,
 ) -> Figures {
     let design = base.design;
-    let latency_s = mean_of(held, parts, |index| folds[index].latency);
+    let runs = |name: &str| parts.iter().any(|one| one.alternative.name == name);
+    let latency_s = match held.iter().all(|(name, _)| runs(name)) {
+        true => mean_of(held, parts, |index| folds[index].latency),
+        // A mix with an alternative that these numbers refuse.
+        false => f64::NAN,
+    };
     let host_cores = |most: f64| {
         let is_spared = (0..parts.len()).all(|index| host_seconds(&folds[index], parts[index].router) == 0.0);
         match is_spared {
@@ -817,7 +825,7 @@ impl Joint {
             let is_set = |factor: &Factor| !one.design.sets(&factor.id);
             let look =
                 |moves: &[(&Factor, Quantity)]| Ok::<_, miette::Report>(figures(base, moves, one, host_load));
-            MovedFigures::look(base.factors(), is_set, look)
+            MovedFigures::look(base.factors(), is_set, |seen| !seen.latency_s.is_nan(), look)
         });
         let moved = moved.collect::<Result<Vec<_>, _>>()?;
         // Beside a known reference nobody asks which entrant is the best.

@@ -14,8 +14,8 @@ use crate::rests::{Basis, MovedFigures, Rest, basis_of, least_on};
 use crate::sample::{DRAWS, Drawn, JointSample, MechanismSample};
 use crate::side_by_side::side_by_side;
 use crate::solve::{
-    Evaluation, Part, at_fixed, best_set, composition, each_alone, evaluate, is_matched, shares, wire_rate,
-    worth,
+    Evaluation, Part, at_fixed, best_set, beyond_bound, composition, each_alone, evaluate, is_matched,
+    shares, wire_rate, worth,
 };
 use offpath_capacity::Solution;
 use offpath_quantity::Quantity;
@@ -147,6 +147,13 @@ pub(crate) struct Doubt<'a> {
 pub(crate) struct Confidence {
     pub rests: Vec<Vec<Rest>>,
     pub basis: Vec<Basis>,
+    /// In which share of the draws each alternative runs; its figures are of these.
+    pub runs: Vec<f64>,
+    /// The same of the best mix at its shares, which runs where each of its alternatives does.
+    pub mix_runs: f64,
+    /// In which share of the draws it runs and each of its alternatives keeps the latency bound; none where the design has
+    /// none.
+    pub mix_keeps_bound: Option<f64>,
     pub latency_basis: Vec<Basis>,
     pub mix_rests: Vec<Rest>,
     /// That of the best mix.
@@ -188,9 +195,10 @@ pub(crate) struct Confidence {
     pub lessons: BTreeSet<Lesson>,
 }
 
-/// The figures of one evaluation that intervals are given of.
+/// The figures of one evaluation that intervals are given of; not a number of what does not run with its numbers.
 #[derive(Clone, Default)]
 struct Figures {
+    /// By the places of the alternatives in the design.
     alone: Vec<Rate>,
     latency: Vec<f64>,
     /// At the shares that the plan prints: the best mix, greedy, and those that the design names.
@@ -208,10 +216,12 @@ struct Figures {
     /// Whether a mix carries the load that the design asks for; else only the figures of each alternative alone and of the
     /// printed shares are filled in, and what a mix of others is worth is not a number.
     is_carried: bool,
+    /// Whether the latency bound lets the best mix be what is printed.
+    is_in_bound: bool,
 }
 
 /// Requests per second.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub(crate) struct Rate {
     pub solved: f64,
     /// What ports and links alone would carry.
@@ -219,18 +229,28 @@ pub(crate) struct Rate {
 }
 
 impl Figures {
+    /// Whether every alternative runs, and so every mix.
+    fn is_whole(&self) -> bool {
+        !self.latency.iter().any(|latency| latency.is_nan())
+    }
+
+    /// Whether the best mix runs at the shares that are printed.
+    fn runs_printed(&self) -> bool {
+        !self.mixes[0].solved.is_nan()
+    }
+
     fn of(
         base: &Base<'_>,
         parts: &[Part<'_>],
         folds: &[Fold],
         seen: &Evaluation,
-        held: &[Solution],
+        held: &[Option<Solution>],
         (holds, set): (bool, Vec<String>),
     ) -> Figures {
         let share = |name: &str| seen.optimal.shares.get(name).copied().unwrap_or(0.0);
         Figures {
             worth: worth(base.design, parts, folds, &seen.optimal),
-            shares: parts.iter().map(|part| share(&part.alternative.name)).collect(),
+            shares: base.parts().iter().map(|part| share(&part.alternative.name)).collect(),
             set,
             holds,
             is_carried: true,
@@ -244,15 +264,25 @@ impl Figures {
         parts: &[Part<'_>],
         folds: &[Fold],
         alone: &[Solution],
-        held: &[Solution],
+        held: &[Option<Solution>],
     ) -> Figures {
-        let rate = |solution: &Solution| Rate::of(solution, base, parts, folds);
+        let rate = |solution: Option<&Solution>| match solution {
+            Some(solution) => Rate::of(solution, base, parts, folds),
+            None => Rate { solved: f64::NAN, most: f64::NAN },
+        };
+        let all = base.parts();
+        let places =
+            all.iter().map(|one| parts.iter().position(|part| part.alternative.name == one.alternative.name));
+        let places: Vec<Option<usize>> = places.collect();
         Figures {
-            alone: alone.iter().map(rate).collect(),
-            latency: folds.iter().map(|fold| fold.latency).collect(),
-            mixes: held.iter().map(rate).collect(),
+            alone: places.iter().map(|at| rate(at.map(|at| &alone[at]))).collect(),
+            latency: places.iter().map(|at| at.map_or(f64::NAN, |at| folds[at].latency)).collect(),
+            mixes: held.iter().map(|one| rate(one.as_ref())).collect(),
             worth: f64::NAN,
-            worth_held: worth(base.design, parts, folds, &held[0]),
+            worth_held: held[0].as_ref().map_or(f64::NAN, |held| worth(base.design, parts, folds, held)),
+            is_in_bound: held[0]
+                .as_ref()
+                .is_none_or(|held| beyond_bound(base.design, parts, folds, &shares(held)).is_empty()),
             ..Figures::default()
         }
     }
@@ -264,11 +294,11 @@ impl Rate {
         // A mix has alternatives of one device alone.
         let router = parts.iter().find(|part| taken(part) > 0.0).map(|part| part.router);
         let payload = |wire: &str| {
-            let each = |(index, (part, fold)): (usize, (&Part<'_>, &Fold))| {
+            let each = |(part, fold): (&Part<'_>, &Fold)| {
                 let seconds = fold.seconds.get(wire).copied().unwrap_or(0.0);
-                taken(part) * base.payload_seconds(index, wire, seconds)
+                taken(part) * base.payload_seconds(&part.alternative.name, wire, seconds)
             };
-            parts.iter().zip(folds).enumerate().map(each).sum()
+            parts.iter().zip(folds).map(each).sum()
         };
         Rate { solved: solution.total, most: router.map_or(0.0, |router| wire_rate(router, payload)) }
     }
@@ -277,6 +307,8 @@ impl Rate {
 /// What a plan prints figures of: its best mix, greedy and the mixes that the design names, each at its shares.
 struct Printed<'a> {
     design: &'a Design,
+    /// The design without its mixes: these are looked at with their shares held.
+    unmixed: Design,
     solutions: Vec<&'a Solution>,
     shares: Vec<Vec<(String, f64)>>,
     /// The alternatives of the best mix.
@@ -292,26 +324,36 @@ impl<'a> Printed<'a> {
         let shares = solutions.iter().map(|solution| shares(solution)).collect();
         let set = composition(&seen.optimal);
         let is_matched = is_matched(design, parts, folds, seen, &set);
-        Printed { design, solutions, shares, set, is_matched }
+        let unmixed = design.seeking(design.objective);
+        Printed { design, unmixed, solutions, shares, set, is_matched }
     }
 
     /// The figures at the numbers of the profile and the design.
     fn point(&self, base: &Base<'_>, folds: &[Fold], seen: &Evaluation) -> Figures {
-        let held: Vec<Solution> = self.solutions.iter().map(|solution| (*solution).clone()).collect();
+        let held: Vec<_> = self.solutions.iter().map(|solution| Some((*solution).clone())).collect();
         Figures::of(base, &base.parts(), folds, seen, &held, (true, self.set.clone()))
     }
 
-    /// The figures with some numbers at other values. What the design refuses with these, as a message above a smaller
-    /// packet or objects that exceed a cache's budget, is not a plan there, and no reason to have none.
+    /// The figures with some numbers at other values; none where no alternative of the design's device runs. One that the
+    /// numbers refuse, as by a message above a smaller packet or objects that exceed a cache's budget, has no figures there,
+    /// nor has a mix with it, and the best mix is of the others.
     fn at(&self, base: &Base<'_>, moves: &[(&Factor, Quantity)]) -> Result<Option<Figures>, miette::Report> {
-        let Ok(moved) = base.at(moves) else { return Ok(None) };
-        let (design, parts) = (self.design, base.moved_parts(&moved));
-        // A mix that the design's limits leave nothing of carries nothing, whatever the numbers are.
+        let moved = base.at(moves);
+        let (design, parts) = (&self.unmixed, base.moved_parts(&moved));
+        let runs = |name: &str| parts.iter().any(|one| one.alternative.name == name);
         let held = self.shares.iter().zip(&self.solutions).map(|(shares, planned)| match shares.is_empty() {
-            true => Ok((*planned).clone()),
-            false => at_fixed(design, &parts, &moved.folds, shares),
+            // A mix that the design's limits leave nothing of carries nothing, whatever the numbers are.
+            true => Some((*planned).clone()),
+            false => shares
+                .iter()
+                .all(|(name, _)| runs(name))
+                .then(|| at_fixed(design, &parts, &moved.folds, shares).ok())
+                .flatten(),
         });
-        let Ok(held) = held.collect::<Result<Vec<_>, _>>() else { return Ok(None) };
+        let held: Vec<Option<Solution>> = held.collect();
+        if !parts.iter().any(|one| one.alternative.device.is_none()) {
+            return Ok(None);
+        }
         match evaluate(design, &parts, &moved.folds, false) {
             Ok(seen) => {
                 let set = best_set(design, &parts, &moved.folds, &seen, &self.set);
@@ -325,13 +367,7 @@ impl<'a> Printed<'a> {
             // they carry, at what a request of them costs.
             Err(PlanError::Capacity(_) | PlanError::NothingAllowed { .. }) => {
                 let Ok(alone) = each_alone(design, &parts, &moved.folds) else { return Ok(None) };
-                let figures = Figures::as_printed(base, &parts, &moved.folds, &alone, &held);
-                // Where the design's limits forbid them they are no answer to what is sought.
-                let worth_held = match design.objective {
-                    Objective::MostThroughput => f64::NAN,
-                    _ => figures.worth_held,
-                };
-                Ok(Some(Figures { worth_held, ..figures }))
+                Ok(Some(Figures::as_printed(base, &parts, &moved.folds, &alone, &held)))
             }
         }
     }
@@ -359,14 +395,17 @@ impl DrawnFigures {
     }
 
     /// A figure with its intervals over `draws`, widened by past errors.
+    /// A draw in which what it is of does not run is none of its interval.
     fn ranged(&self, draws: &[&Figures], errors: Option<Errors>, figure: impl Fn(&Figures) -> f64) -> Ranged {
-        let sample = draws.iter().map(|draw| (figure(draw), f64::INFINITY)).collect();
+        let drawn = draws.iter().map(|draw| figure(draw)).filter(|drawn| !drawn.is_nan());
+        let sample = drawn.map(|drawn| (drawn, f64::INFINITY)).collect();
         Ranged::of(figure(&self.point), &widened(errors, sample))
     }
 
     /// A rate with its intervals, which end at what ports and links carry; widened where it is predicted.
     fn rated(&self, draws: &[&Figures], lesson: Option<Lesson>, figure: impl Fn(&Figures) -> Rate) -> Ranged {
-        let sample = draws.iter().map(|draw| figure(draw)).map(|rate| (rate.solved, rate.most)).collect();
+        let rates = draws.iter().map(|draw| figure(draw)).filter(|rate| !rate.solved.is_nan());
+        let sample = rates.map(|rate| (rate.solved, rate.most)).collect();
         let errors = lesson.map(|lesson| (lesson, FigureKind::Throughput));
         Ranged::of(figure(&self.point).solved, &widened(errors, sample))
     }
@@ -385,7 +424,8 @@ impl DrawnFigures {
             BoundedDraw { drawn: ratio(seen), least, most: most.min(1.0 / share) }
         };
         let sizes = lesson.sizes(FigureKind::ThroughputRatio);
-        let sample = Widened::bounded(self.told().iter().map(bounded).collect(), &sizes);
+        let both = self.told().into_iter().filter(|seen| !ratio(seen).is_nan());
+        let sample = Widened::bounded(both.collect::<Vec<_>>().iter().map(bounded).collect(), &sizes);
         (
             Ranged::of(ratio(&self.point), &sample),
             if sample.is_empty() { 0.0 } else { 1.0 - sample.below(1.0) },
@@ -394,7 +434,7 @@ impl DrawnFigures {
 
     /// In which share of what the interval of their rate is made of the printed shares carry `load`.
     fn shares_carry(&self, load: f64, lesson: Option<Lesson>) -> f64 {
-        let rates = self.told().into_iter().filter_map(|draw| draw.mixes.first());
+        let rates = self.told().into_iter().filter(|draw| draw.runs_printed()).map(|draw| draw.mixes[0]);
         let rates: Vec<_> = rates.map(|rate| (rate.solved, rate.most)).collect();
         let told = rates.len() as f64 / self.draws.len().max(1) as f64;
         let sample = widened(lesson.map(|lesson| (lesson, FigureKind::Throughput)), rates);
@@ -449,7 +489,8 @@ pub(crate) fn confidence(
     let base = Base::new(design, ready, folds);
     let printed = Printed::of(design, &base.parts(), folds, seen);
     let is_set = |factor: &Factor| !design.sets(&factor.id);
-    let moved = MovedFigures::look(base.factors(), is_set, |moves| printed.at(&base, moves))?;
+    let looked = |moves: &[(&Factor, Quantity)]| printed.at(&base, moves);
+    let moved = MovedFigures::look(base.factors(), is_set, Figures::is_whole, looked)?;
     let mut under = Vec::new();
     for one in open {
         let base = Base::new(design, &one.ready, &one.folds);
@@ -525,7 +566,11 @@ pub(crate) fn confidence(
     }
     let worth_held = |seen: &Figures| seen.worth_held;
     // At the shares that are printed: where several mixes are as good, others would rest on other numbers.
-    let mix_rests = moved.rests(point.worth_held, &worth_held, &[]);
+    // Where the latency bound forbids them they are no answer.
+    let worth_allowed = |seen: &Figures| if seen.is_in_bound { seen.worth_held } else { f64::INFINITY };
+    // What measured an alternative measured a mix of it alone too; rows say nothing of latency or of the host's time.
+    let rows = only(&printed.shares[0]).filter(|_| is_predicted).map(|own| rows_of(&ready[own]));
+    let mix_rests = moved.rests(point.worth_held, &worth_allowed, &rows.unwrap_or_default());
     let by_parts = mix_basis(&seen.optimal, &base.parts(), &basis, &mix_rests);
     let of_mix = match design.objective {
         Objective::MostThroughput => by_parts,
@@ -553,7 +598,13 @@ pub(crate) fn confidence(
     let load = design.objective.load().unwrap_or(point.mixes[0].solved);
     // An alternative that its own evidence fits is widened by none.
     let widened_by: Vec<Lesson> = (0..ready.len()).filter_map(errors).collect();
+    let share = |is: &dyn Fn(&Figures) -> bool| {
+        told.iter().filter(|seen| is(seen)).count() as f64 / drawn.draws.len().max(1) as f64
+    };
     Ok(Confidence {
+        runs: (0..ready.len()).map(|index| share(&|seen| !seen.latency[index].is_nan())).collect(),
+        mix_runs: share(&Figures::runs_printed),
+        mix_keeps_bound: design.latency_bound.map(|_| share(&|seen| seen.runs_printed() && seen.is_in_bound)),
         mix_basis: if doubt.is_some() { of_mix.max(Basis::Weak) } else { of_mix },
         latency: (0..ready.len())
             .map(|index| {
@@ -648,13 +699,8 @@ fn draws(
 }
 
 /// The basis of a mix: that of the worst alternative that it takes a twentieth or more of, and never better
-/// than what its own rate rests on. No evidence is about a mix itself, so it is predicted at best.
+/// than what its own rate rests on. No evidence is about a mix of several, so that it is predicted at best.
 fn mix_basis(solution: &Solution, parts: &[Part<'_>], alternatives: &[Basis], rests: &[Rest]) -> Basis {
-    // A mix of one is that one.
-    if let [(only, _)] = &shares(solution)[..] {
-        let index = parts.iter().position(|one| one.alternative.name == *only);
-        return alternatives[index.expect("a mix names alternatives")];
-    }
     let taken = parts
         .iter()
         .zip(alternatives)

@@ -138,9 +138,13 @@ pub(crate) struct Base<'a> {
     payload: Vec<Option<BTreeMap<String, f64>>>,
 }
 
-/// The systems and demands of a design with some numbers moved.
+/// The systems of a design with some numbers moved, and the demands of the alternatives that run there.
 pub(crate) struct Moved {
-    systems: Vec<Router>,
+    /// None where the numbers make no system.
+    systems: Vec<Option<Router>>,
+    /// The places of the alternatives that run, in the design's order.
+    runs: Vec<usize>,
+    /// What these demand, in the same order.
     pub folds: Vec<Fold>,
 }
 
@@ -178,10 +182,13 @@ impl<'a> Base<'a> {
         }
     }
 
-    /// The least that the payload of the alternative at a position can ask of a wire of whose time all of it
+    /// The least that the payload of an alternative can ask of a wire of whose time all of it
     /// asks `drawn` seconds with some numbers moved. Smaller headers make no payload faster, so it never falls
     /// below what the payload asks with every number at its value, unless all of it does.
-    pub fn payload_seconds(&self, alternative: usize, wire: &str, drawn: f64) -> f64 {
+    pub fn payload_seconds(&self, alternative: &str, wire: &str, drawn: f64) -> f64 {
+        let Some(alternative) = self.alternatives.iter().position(|one| one.name == alternative) else {
+            return drawn;
+        };
         let whole = self.observed[alternative].seconds.get(wire).copied().unwrap_or(0.0);
         match self.payload[alternative].as_ref().and_then(|seconds| seconds.get(wire)) {
             Some(bare) => payload_of(drawn, whole, *bare),
@@ -195,10 +202,13 @@ impl<'a> Base<'a> {
         parts.map(|(alternative, system)| Part { alternative, router: self.systems[*system] }).collect()
     }
 
-    /// The alternatives with the systems as `moved` has them.
+    /// The alternatives that run with the systems as `moved` has them.
     pub fn moved_parts<'m>(&'m self, moved: &'m Moved) -> Vec<Part<'m>> {
-        let parts = self.alternatives.iter().zip(&self.of);
-        parts.map(|(alternative, system)| Part { alternative, router: &moved.systems[*system] }).collect()
+        let part = |index: &usize| {
+            let router = moved.systems[self.of[*index]].as_ref()?;
+            Some(Part { alternative: self.alternatives[*index], router })
+        };
+        moved.runs.iter().filter_map(part).collect()
     }
 
     /// Every number of the systems and every estimate of the design, in the order of names.
@@ -255,17 +265,22 @@ impl<'a> Base<'a> {
     /// The design with some numbers moved. Demands that were observed are scaled by what the move does to
     /// the added-up ones, since a run for each draw would take minutes. Where an application's code was
     /// followed, an estimate moves the times of its steps, and not what else the code might do.
-    pub fn at(&self, moves: &[(&Factor, Quantity)]) -> Result<Moved, miette::Report> {
-        let systems = self.systems_at(moves)?;
-        let design = self.design_at(moves)?;
+    ///
+    /// What the numbers refuse of one alternative, as a message above a packet, is no reason for another not to run.
+    pub fn at(&self, moves: &[(&Factor, Quantity)]) -> Moved {
+        let systems: Vec<Option<Router>> =
+            (0..self.systems.len()).map(|system| self.system_at(system, moves).ok()).collect();
+        // What is refused of the design as a whole, as objects that outgrow its cache, is refused of each.
+        let Ok(design) = self.design_at(moves) else {
+            return Moved { systems, runs: Vec::new(), folds: Vec::new() };
+        };
         let ratios: BTreeMap<&str, f64> = moves
             .iter()
             .filter(|(factor, _)| factor.is_estimate() && factor.value.base() > 0.0)
             .map(|(factor, value)| (factor.id.as_str(), value.base() / factor.value.base()))
             .collect();
-        let mut folds = Vec::with_capacity(self.alternatives.len());
-        for (index, alternative) in self.alternatives.iter().enumerate() {
-            let router = &systems[self.of[index]];
+        let fold = |index: usize| {
+            let (alternative, router) = (self.alternatives[index], systems[self.of[index]].as_ref()?);
             let moved = design.as_ref().map(|design| {
                 let own = design.alternatives.iter().find(|own| own.name == alternative.name);
                 match own.filter(|_| alternative.code.is_none()) {
@@ -274,33 +289,40 @@ impl<'a> Base<'a> {
                 }
             });
             let design = design.as_ref().unwrap_or(self.design);
-            let after = compile(design, moved.as_ref().unwrap_or(alternative), router)?.fold(router);
-            folds.push(rescaled(&self.observed[index], &self.added[index], &after));
-        }
-        Ok(Moved { systems, folds })
+            let after = compile(design, moved.as_ref().unwrap_or(alternative), router).ok()?.fold(router);
+            Some(rescaled(&self.observed[index], &self.added[index], &after))
+        };
+        let folds = (0..self.alternatives.len()).filter_map(|index| Some((index, fold(index)?)));
+        let (runs, folds) = folds.unzip();
+        Moved { systems, runs, folds }
     }
 
-    /// The design with some numbers moved, ready to be planned as it is then: code is followed again.
+    /// The design with some numbers moved, of the alternatives that run there, ready to be planned as it is then: code is
+    /// followed again.
     pub fn ready_at(&self, moves: &[(&Factor, Quantity)]) -> Result<(Design, Vec<Ready>), miette::Report> {
-        let systems: Vec<Arc<Router>> = self.systems_at(moves)?.into_iter().map(Arc::new).collect();
+        let systems: Vec<Option<Arc<Router>>> =
+            (0..self.systems.len()).map(|system| self.system_at(system, moves).ok().map(Arc::new)).collect();
         let design = self.design_at(moves)?.unwrap_or_else(|| self.design.clone());
-        let ready = self.alternatives.iter().zip(&self.of).map(|(given, system)| {
+        let ready = self.alternatives.iter().enumerate().filter_map(|(index, given)| {
             let own = design.alternatives.iter().find(|own| own.name == given.name);
-            make_ready(&design, own.expect("no number renames one"), systems[*system].clone())
+            let own = own.expect("no number renames one");
+            make_ready(&design, own, systems[self.of[index]].clone()?).ok()
         });
-        let ready = ready.collect::<Result<_, _>>()?;
+        let ready: Vec<Ready> = ready.collect();
+        let runs = ready.iter().map(|one| one.alternative.name.clone());
+        let design = match ready.len() == self.alternatives.len() {
+            true => design,
+            false => design.with_only(&runs.collect()),
+        };
         Ok((design, ready))
     }
 
-    fn systems_at(&self, moves: &[(&Factor, Quantity)]) -> Result<Vec<Router>, miette::Report> {
-        let at = |(index, router): (usize, &&Router)| {
-            let named = moves.iter().flat_map(|(factor, value)| {
-                factor.names(index).iter().map(move |name| (name.as_str(), *value))
-            });
-            let system = router.system().with_all(named)?;
-            Router::new(&system).map_err(|error| miette::miette!("{error}"))
-        };
-        self.systems.iter().enumerate().map(at).collect()
+    fn system_at(&self, index: usize, moves: &[(&Factor, Quantity)]) -> Result<Router, miette::Report> {
+        let named = moves
+            .iter()
+            .flat_map(|(factor, value)| factor.names(index).iter().map(move |name| (name.as_str(), *value)));
+        let system = self.systems[index].system().with_all(named)?;
+        Router::new(&system).map_err(|error| miette::miette!("{error}"))
     }
 
     /// The design with those that are estimates of it moved, where any is.

@@ -182,7 +182,7 @@ fn look<F: Send>(router: &Router, seed: Seed, figures: impl Fn(&System) -> Optio
         figures(&router.system().with_all(named).ok()?)
     };
     let factors = factors_of(&[router]);
-    let Ok(moved) = MovedFigures::look(factors, |_| true, |moves| Ok::<_, Infallible>(at(moves)));
+    let Ok(moved) = MovedFigures::look(factors, |_| true, |_| true, |moves| Ok::<_, Infallible>(at(moves)));
     let sample = JointSample::new(moved.factors().to_vec(), seed, |factor| factor.id.clone());
     let draws = side_by_side(DRAWS, |draw| at(&sample.at(draw))).into_iter().flatten().collect();
     Looked { moved, draws }

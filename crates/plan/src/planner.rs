@@ -42,6 +42,8 @@ pub struct Alone {
     pub basis: Basis,
     /// How well its latency is known.
     pub latency_basis: Basis,
+    /// In which share of the draws it runs: of these its intervals are.
+    pub runs_in: f64,
     /// What its rate rests on, the heaviest first.
     pub rests_on: Vec<Rest>,
     /// Host processor seconds a request.
@@ -90,6 +92,8 @@ pub struct Mix {
     /// The least and the greatest share of each alternative in mixes that carry as much to a thousandth, as the plan
     /// solves it; empty where this mix is the only one, or where something else than throughput is sought.
     pub as_good: BTreeMap<String, (f64, f64)>,
+    /// The alternatives of it that the design's latency bound forbids: one of the design's own mixes may have such.
+    pub beyond_bound: Vec<String>,
 }
 
 impl Mix {
@@ -126,6 +130,10 @@ pub struct Recommendation {
     pub over: Vec<Over>,
     /// In which share of the draws the stations carry the load that was asked for.
     pub carried_in: f64,
+    /// In which share of the draws each alternative of the best mix runs: of these the intervals of its shares are.
+    pub runs_in: f64,
+    /// In which share of the draws each also keeps the latency bound; none where the design has none.
+    pub keeps_bound_in: Option<f64>,
     /// In which share of the draws, widened as the rate's interval is, the very shares that are recommended carry the load
     /// that was asked for, or where none was, the rate that is printed.
     pub shares_carry_in: f64,
@@ -522,6 +530,7 @@ pub(crate) fn plan_doubted(
                 reason: binding.map_or_else(String::new, |c| reason(&c, &one.router, &folds[index].alone())),
                 basis: sure.basis[index],
                 latency_basis: sure.latency_basis[index],
+                runs_in: sure.runs[index],
                 rests_on,
                 host_cpu_s: host_seconds(&folds[index], &one.router),
                 network_bytes: folds[index].network_bytes,
@@ -529,7 +538,10 @@ pub(crate) fn plan_doubted(
             }
         })
         .collect();
-    let mix = |name: &str, solution: &Solution, rate: Ranged| mix(name, solution, rate, &parts, folds, main);
+    let mix = |name: &str, solution: &Solution, rate: Ranged| {
+        let beyond_bound = solve::beyond_bound(design, &parts, folds, &solve::shares(solution));
+        Mix { beyond_bound, ..mix(name, solution, rate, &parts, folds, main) }
+    };
     Ok(Plan {
         mixes: design
             .mixes
@@ -561,6 +573,8 @@ pub(crate) fn plan_doubted(
                 })
                 .collect(),
             carried_in: sure.carried,
+            runs_in: sure.mix_runs,
+            keeps_bound_in: sure.mix_keeps_bound,
             shares_carry_in: sure.shares_carry,
             is_widened: sure.is_widened,
             lesson: sure.lesson,
@@ -608,6 +622,7 @@ fn mix(
         network_bytes: mean(&|index| folds[index].network_bytes),
         unique: solution.unique,
         as_good: BTreeMap::new(),
+        beyond_bound: Vec::new(),
         shares,
     }
 }

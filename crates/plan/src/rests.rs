@@ -92,19 +92,22 @@ pub(crate) struct MovedFigures<F> {
 }
 
 impl<F: Send> MovedFigures<F> {
-    /// Looks at `figures` with each of `factors` at other values; `is_set` picks those that are set for this once.
+    /// Looks at `figures` with each of `factors` at other values; `is_set` picks those that are set for this once. A figure
+    /// that is not a number is of what does not run there: where not all that was looked at is `whole` at an end, values
+    /// nearer to the number's own are looked at too.
     pub fn look<E: Send>(
         factors: Vec<Factor>,
         is_set: impl Fn(&Factor) -> bool,
+        is_whole: impl Fn(&F) -> bool + Sync,
         figures: impl Fn(&[(&Factor, Quantity)]) -> Result<Option<F>, E> + Sync,
     ) -> Result<MovedFigures<F>, E> {
         let ends = side_by_side(factors.len(), |index| {
-            Ends::look(&factors[index], |value| figures(&[(&factors[index], value)]))
+            Ends::look(&factors[index], &is_whole, |value| figures(&[(&factors[index], value)]))
         });
         Ok(MovedFigures {
             ends: ends.into_iter().collect::<Result<_, _>>()?,
             together: together(&factors, |moves| figures(moves).ok().flatten()),
-            unset: Unset::look(&factors, is_set, &figures)?,
+            unset: Unset::look(&factors, is_set, &is_whole, &figures)?,
             mechanisms: Vec::new(),
             factors,
         })
@@ -128,10 +131,12 @@ impl<F: Send> MovedFigures<F> {
     /// What a figure rests on, the heaviest first; `rows` measured it.
     pub fn rests(&self, value: f64, figure: &dyn Fn(&F) -> f64, rows: &[String]) -> Vec<Rest> {
         let mut found = rests(&self.factors, &self.ends, &self.together, value, figure, rows);
-        found.extend(self.mechanisms.iter().filter_map(|(name, seen)| {
-            let moves = moved_by(figure(seen), value);
-            (moves > 0.0).then(|| Rest::of_moves(name, Origin::Mechanism, moves))
-        }));
+        found.extend(self.mechanisms.iter().filter(|(_, seen)| !figure(seen).is_nan()).filter_map(
+            |(name, seen)| {
+                let moves = moved_by(figure(seen), value);
+                (moves > 0.0).then(|| Rest::of_moves(name, Origin::Mechanism, moves))
+            },
+        ));
         found
     }
 
@@ -155,16 +160,22 @@ const PARTS: [f64; 4] = [1.0, 0.5, 0.25, 0.125];
 /// The figures with one number at other values.
 pub(crate) struct Ends<F> {
     /// At the ends of its interval, or a small step away where none is stated; nearer, where the system or the design
-    /// is none with that value: the values, and the figures there. None where it is none with any of them.
-    low: Option<(Quantity, F)>,
-    high: Option<(Quantity, F)>,
+    /// is none with that value: the values, and the figures there, the farthest first. None where it is none with any of
+    /// them, several where something does not run at the farthest.
+    low: Vec<(Quantity, F)>,
+    high: Vec<(Quantity, F)>,
 }
 
 impl<F> Ends<F> {
     /// Looks at the figures with a number at other values.
-    fn look<E>(factor: &Factor, figures: impl Fn(Quantity) -> Result<Option<F>, E>) -> Result<Ends<F>, E> {
+    fn look<E>(
+        factor: &Factor,
+        is_whole: impl Fn(&F) -> bool,
+        figures: impl Fn(Quantity) -> Result<Option<F>, E>,
+    ) -> Result<Ends<F>, E> {
         let [low, high] = looked_at(factor);
         let look = |end: Quantity, side: f64| -> Result<_, E> {
+            let mut found = Vec::new();
             for part in PARTS {
                 let nearer = || between(factor.value, low, high, 0.5 + side * part / 2.0);
                 let value = if part == 1.0 { end } else { nearer() };
@@ -173,18 +184,20 @@ impl<F> Ends<F> {
                 }
                 // What the user's design may not hold is refused, and no error.
                 let seen = if factor.is_estimate() { figures(value).ok().flatten() } else { figures(value)? };
-                if let Some(seen) = seen {
-                    return Ok(Some((value, seen)));
+                let is_last = seen.as_ref().is_some_and(&is_whole);
+                found.extend(seen.map(|seen| (value, seen)));
+                if is_last {
+                    break;
                 }
             }
-            Ok(None)
+            Ok(found)
         };
         Ok(Ends { low: look(low, -1.0)?, high: look(high, 1.0)? })
     }
 
-    /// What was seen at the low and at the high end.
+    /// What was seen farthest off at the low and at the high end.
     pub fn sides(&self) -> [Option<&(Quantity, F)>; 2] {
-        [self.low.as_ref(), self.high.as_ref()]
+        [self.low.first(), self.high.first()]
     }
 }
 
@@ -204,6 +217,7 @@ impl<F: Send> Unset<F> {
     fn look<'f, E: Send>(
         factors: &'f [Factor],
         is_set: impl Fn(&Factor) -> bool,
+        is_whole: &(impl Fn(&F) -> bool + Sync),
         figures: &(impl Fn(&[(&'f Factor, Quantity)]) -> Result<Option<F>, E> + Sync),
     ) -> Result<Option<Unset<F>>, E> {
         let back = factors.iter().filter(|factor| is_set(factor));
@@ -216,16 +230,17 @@ impl<F: Send> Unset<F> {
         let ends = side_by_side(factors.len(), |index| {
             let factor = &factors[index];
             if back.iter().any(|(set, _)| set.id == factor.id) {
-                return Ok(Ends { low: None, high: None });
+                return Ok(Ends { low: Vec::new(), high: Vec::new() });
             }
-            Ends::look(factor, |value| figures(&[&back[..], &[(factor, value)]].concat()))
+            Ends::look(factor, is_whole, |value| figures(&[&back[..], &[(factor, value)]].concat()))
         });
         Ok(Some(Unset { point, ends: ends.into_iter().collect::<Result<_, _>>()? }))
     }
 
     /// What a figure rests on there.
     fn rests(&self, factors: &[Factor], figure: &dyn Fn(&F) -> f64, rows: &[String]) -> Vec<Rest> {
-        rests(factors, &self.ends, &[], figure(&self.point), figure, rows)
+        let value = figure(&self.point);
+        if value.is_nan() { Vec::new() } else { rests(factors, &self.ends, &[], value, figure, rows) }
     }
 }
 
@@ -281,7 +296,9 @@ fn rests<F>(
     for (factor, ends) in factors.iter().zip(ends) {
         let mut slope = 0.0f64;
         let mut moves = 0.0f64;
-        for (at, seen) in [&ends.low, &ends.high].into_iter().flatten() {
+        let told = |side: &'_ [(Quantity, F)]| side.iter().position(|(_, seen)| !figure(seen).is_nan());
+        let sides = [&ends.low, &ends.high].into_iter().filter_map(|side| Some(&side[told(side)?]));
+        for (at, seen) in sides {
             if figure(seen) == value {
                 continue;
             }
@@ -337,7 +354,8 @@ fn rests<F>(
             .then(b.elasticity.total_cmp(&a.elasticity))
             .then(a.number.cmp(&b.number))
     });
-    let moves = together.iter().map(|seen| moved_by(figure(seen), value)).fold(0.0, f64::max);
+    let together = together.iter().map(figure).filter(|seen| !seen.is_nan());
+    let moves = together.map(|seen| moved_by(seen, value)).fold(0.0, f64::max);
     if moves > MOVED_BY_GUESS && estimate(&found).is_none() {
         found.push(Rest::of_moves(TOGETHER, Origin::Yours, moves));
     }
@@ -497,8 +515,9 @@ mod tests {
         let factor = factors.iter().find(|one| one.origin == Origin::Yours).expect("it is the user's");
         let value = factor.value.base();
         let near = |seen: Quantity| (seen.base() / value).ln().abs() < 0.3;
-        let ends = Ends::look(factor, |at| Ok::<_, PlanError>(near(at).then_some(at))).expect("no error");
-        let [low, high] = [ends.low, ends.high].map(|end| end.expect("one is near enough").0.base());
+        let ends = Ends::look(factor, |_| true, |at| Ok::<_, PlanError>(near(at).then_some(at)));
+        let ends = ends.expect("no error");
+        let [low, high] = ends.sides().map(|end| end.expect("one is near enough").0.base());
         assert!(low < value && value < high, "{low} {value} {high}");
     }
 
@@ -515,7 +534,7 @@ mod tests {
             let mut factor = one.clone();
             (factor.origin, factor.interval) = (origin, None);
             let [_, high] = looked_at(&factor);
-            let ends = Ends { low: None, high: Some((high, 10.0)) };
+            let ends = Ends { low: Vec::new(), high: vec![(high, 10.0)] };
             rests(&[factor], &[ends], &[], 1.0, &|figure: &f64| *figure, &[])[0].weight
         };
         assert_eq!(weight(Origin::Yours), 1.0);

@@ -306,8 +306,25 @@ fn as_good(problem: &MixProblem, total: f64) -> BTreeMap<String, (f64, f64)> {
 pub(crate) fn allowed(design: &Design, parts: &[Part<'_>], folds: &[Fold]) -> Vec<usize> {
     (0..parts.len())
         .filter(|&i| parts[i].alternative.mixed)
-        .filter(|&i| design.latency_bound.is_none_or(|bound| folds[i].latency <= bound.as_seconds()))
+        .filter(|&i| keeps_bound(design, &folds[i]))
         .collect()
+}
+
+/// Whether a request of an alternative keeps the design's bound on unloaded latency.
+pub(crate) fn keeps_bound(design: &Design, fold: &Fold) -> bool {
+    design.latency_bound.is_none_or(|bound| fold.latency <= bound.as_seconds())
+}
+
+/// The alternatives of a mix that the design's latency bound forbids: it holds of each, and not of their mean.
+pub(crate) fn beyond_bound(
+    design: &Design,
+    parts: &[Part<'_>],
+    folds: &[Fold],
+    shares: &[(String, f64)],
+) -> Vec<String> {
+    let is_taken = |one: &Part<'_>| shares.iter().any(|(name, _)| *name == one.alternative.name);
+    let beyond = parts.iter().zip(folds).filter(|(one, fold)| is_taken(one) && !keeps_bound(design, fold));
+    beyond.map(|(one, _)| one.alternative.name.clone()).collect()
 }
 
 /// Of the alternatives that a mix may take, the one that carries most by itself, where throughput is sought. It may
@@ -602,10 +619,9 @@ pub(crate) fn best_set(
     let optimal = &seen.optimal;
     let best_of_all = composition(optimal);
     // What the latency bound forbids with these numbers is not the best, however fast it is.
-    let forbidden = parts.iter().zip(folds).any(|(one, fold)| {
-        set.contains(&one.alternative.name)
-            && design.latency_bound.is_some_and(|bound| fold.latency > bound.as_seconds())
-    });
+    let is_forbidden =
+        |(one, fold): (&Part<'_>, &Fold)| set.contains(&one.alternative.name) && !keeps_bound(design, fold);
+    let forbidden = parts.iter().zip(folds).any(is_forbidden);
     if forbidden || best_of_all.iter().all(|name| set.contains(name)) {
         return best_of_all;
     }

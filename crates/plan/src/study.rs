@@ -666,6 +666,9 @@ fn plan_ends(
         }
         // With a value that the design or its system refuses there is no plan.
         let Ok((design, ready)) = base.ready_at(&[(factor, value)]) else { return Ok(None) };
+        if ready.iter().all(|one| one.alternative.device.is_some()) {
+            return Ok(None);
+        }
         let folds = match demands(&design, &ready, COUNTED_AT_ENDS, seed) {
             Ok(folds) => folds,
             Err(error) if error.is::<PlanError>() => return Ok(None),

@@ -1056,3 +1056,93 @@ fn many_figures_are_looked_at_together() {
     };
     assert_eq!(looked(40), looked(8));
 }
+
+/// A datagram takes no more than a packet holds, so that with some payloads `ud` cannot run. The other alternative does, and
+/// is the best set there.
+#[test]
+fn a_draw_that_one_alternative_refuses_is_a_draw_of_the_others() {
+    let way = |name: &str, verb: &str| {
+        format!(
+            "[[alternative]]\nname = \"{name}\"\nrequest = [{{ {verb} = \"client-host\", bytes = \"64 B\" }}, \
+             {{ compute = \"host\", time = \"100 ns\" }}, {{ {verb} = \"host-client\", bytes = \"size\" }}]\n"
+        )
+    };
+    let of = |ways: &[String]| {
+        let text = format!("{TWO_WAYS}[parameters]\nsize = \"200 B to 1800 B\"\n{}", ways.concat());
+        planned(&parse(&text, &Changes::default()), &[], &[])
+    };
+    let (ud, rc) = (way("ud", "send-ud"), way("rc", "send"));
+    let (both, rc) = (of(&[ud, rc.clone()]), of(&[rc]));
+    assert_eq!(
+        alone(&both, "rc").rate,
+        alone(&rc, "rc").rate,
+        "another alternative moves none of its figures"
+    );
+    assert_eq!(alone(&both, "rc").latency_s, alone(&rc, "rc").latency_s);
+    assert_eq!(alone(&both, "rc").runs_in, 1.0);
+    let runs = alone(&both, "ud").runs_in;
+    assert!(runs > 0.5 && runs < 0.9, "{runs}");
+    let sure = &both.recommendation;
+    assert_eq!(both.optimal.composition(), ["ud"]);
+    assert_eq!((sure.runs_in, sure.carried_in), (runs, 1.0));
+    near("the best in the rest at most", sure.best_in, runs, 1e-9);
+    assert_eq!(sure.best_sets.iter().map(|(set, _)| &set[0][..]).collect::<Vec<_>>(), ["ud", "rc"]);
+}
+
+const BOUND: &str = r#"
+[parameters]
+work = "1 us to 3 us"
+[[alternative]]
+name = "host"
+request = [
+    { send = "client-host", bytes = "64 B" },
+    { compute = "host", time = "work" },
+    { send = "host-client", bytes = "512 B" },
+]
+[[alternative]]
+name = "soc"
+request = [
+    { send = "client-soc", bytes = "64 B" },
+    { compute = "soc", time = "work * 1.5" },
+    { send = "soc-client", bytes = "512 B" },
+]
+"#;
+
+fn bounded(bound: &str, more: &str) -> Plan {
+    let text = format!("{TWO_WAYS}{BOUND}[constraints]\nlatency_bound = \"{bound}\"\n{more}");
+    planned(&parse(&text, &Changes::default()), &[], &[])
+}
+
+/// The printed shares carry as much whether or not they keep the latency bound: in how many draws they do is said apart.
+#[test]
+fn a_latency_bound_that_draws_break_is_told_apart_from_what_they_carry() {
+    let free = planned(&parse(&format!("{TWO_WAYS}{BOUND}"), &Changes::default()), &[], &[]);
+    assert_eq!(free.recommendation.keeps_bound_in, None);
+    let plan = bounded("8.4 us", "");
+    let sure = &plan.recommendation;
+    assert_eq!(plan.optimal.composition(), ["host", "soc"]);
+    assert_eq!(plan.optimal.rate, free.optimal.rate);
+    assert_eq!((sure.runs_in, sure.carried_in), (1.0, 1.0), "host alone keeps it");
+    let kept = sure.keeps_bound_in.expect("there is a bound");
+    assert!(kept > 0.3 && kept < 0.8, "{kept}");
+    near("where it breaks the bound it is not the best", sure.best_in, kept, 0.02);
+}
+
+/// What the page says that a mix rests on decides its basis, whether it is of one alternative or of several.
+#[test]
+fn a_mix_of_one_is_known_as_well_as_what_it_rests_on() {
+    let plan = bounded("6.7 us", "");
+    let sure = &plan.recommendation;
+    assert_eq!(plan.optimal.composition(), ["host"]);
+    assert!(guessed(&sure.rests_on) >= 0.5 * (1.0 - estimated(&sure.rests_on)), "{:?}", sure.rests_on);
+    assert_eq!((alone(&plan, "host").basis, sure.basis), (Basis::YourEstimate, Basis::OrderOnly));
+}
+
+/// A mean within the bound does not let a mix take what breaks it.
+#[test]
+fn a_named_mix_beyond_the_latency_bound_is_marked() {
+    let plan = bounded("7 us", "[[mix]]\nname = \"both\"\nfill = [\"host\", \"soc\"]\n");
+    assert_eq!(plan.mixes[0].beyond_bound, ["soc"]);
+    assert!(plan.mixes[0].latency_s < 7e-6, "its mean keeps it: {}", plan.mixes[0].latency_s);
+    assert!(plan.optimal.beyond_bound.is_empty());
+}

@@ -260,6 +260,9 @@ pub struct DeviceFigures {
     pub as_good_in_share_of_draws_without_past_errors: f64,
     /// Whether the twin carries what is planned.
     pub confirmed: bool,
+    /// Whether in-flight slots are held as long as was solved for; with other draws of the twin the rate is another one where
+    /// they are not.
+    pub settled: bool,
     /// It beside the reference; null of the reference itself.
     pub over_reference: Option<OverReference>,
 }
@@ -534,6 +537,7 @@ impl DeviceFigures {
             as_good_in_share_of_draws: own.as_good_in,
             as_good_in_share_of_draws_without_past_errors: own.without_errors.1,
             confirmed: own.checked.settled.gap.is_none() && own.checked.settled.has_settled(),
+            settled: own.checked.settled.has_settled(),
             over_reference: own.over.as_ref().map(OverReference::of),
         }
     }

@@ -100,7 +100,13 @@ impl CompareAnswer {
             return format!("{} alone has a plan", self.best);
         };
         if self.verdict == CompareVerdict::OnlyOne {
-            return format!("only {} has a plan: {}; basis: {}", named.name, self.worth(own), own.mix.basis);
+            let settled = if own.settled { "" } else { "; NOT SETTLED" };
+            return format!(
+                "only {} has a plan: {}; basis: {}{settled}",
+                named.name,
+                self.worth(own),
+                own.mix.basis
+            );
         }
         let reference = self.reference.as_deref().unwrap_or_default();
         let other = self.figures(reference).map_or_else(String::new, |other| self.worth(other));
@@ -208,7 +214,10 @@ impl CompareAnswer {
     fn row(&self, one: &ComparedDevice) -> Option<Vec<TableCell>> {
         let own = one.plan.as_ref()?;
         Some(vec![
-            TableCell::Strong(one.name.clone()),
+            TableCell::Strong(match own.settled {
+                true => one.name.clone(),
+                false => format!("{} (NOT SETTLED)", one.name),
+            }),
             TableCell::Number(short(own.mix.throughput.rate())),
             TableCell::Text(interval(own.mix.throughput.range_80())),
             TableCell::Number(short(own.mix.unloaded_latency_us)),

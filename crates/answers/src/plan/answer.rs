@@ -224,8 +224,12 @@ pub struct AlternativeAnswer {
     pub unloaded_latency_basis: &'static str,
     /// Why, in a few words.
     pub reason: String,
-    /// How well the rate is known: fitted, predicted, weak, your estimate, or order only.
-    pub basis: &'static str,
+    /// How well the rate is known: fitted, predicted, weak, your estimate, or order only; null where the design's limits leave
+    /// nothing of it, whatever the numbers are.
+    pub basis: Option<&'static str>,
+    /// In which share of the draws it runs; in the others the design refuses it with what its numbers may be. Its intervals
+    /// are of these.
+    pub runs_in_share_of_draws: f64,
     /// The share of the rate that assumed and carried-over numbers decide.
     pub guessed_share: f64,
     /// What its rate rests on, the heaviest first, found by moving one number at a time, and at last the open mechanisms;
@@ -300,6 +304,10 @@ pub struct MixAnswer {
     /// Payload bytes that the mix does not send; there where the design has a `network_baseline`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network_saved_percent: Option<f64>,
+    /// The alternatives of it that the latency bound forbids, which one of the design's own mixes may hold; not there
+    /// where it has none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub beyond_latency_bound: Vec<String>,
     /// Whether no other mix is as good.
     pub unique: bool,
     /// The shares that each alternative has in mixes that carry as much to a thousandth, by the plan alone; not there
@@ -401,9 +409,14 @@ pub struct RecommendationAnswer {
     pub best_in_share_of_base_draws: Option<f64>,
     /// The same of the draws with the mechanisms that it leaves open.
     pub best_in_share_of_variant_draws: Option<f64>,
-    /// In which share of the draws the design can be run and the stations carry the load that was asked for. The best sets and
-    /// the shares that are chosen again are told of these; intervals of rates, host time and latency are of all.
+    /// In which share of the draws some mix of what runs there and keeps the latency bound carries the load that was asked
+    /// for. The best sets and the shares that are chosen again are told of these; intervals of rates, host time and latency
+    /// are of all in which what they are of runs.
     pub load_carried_in_share_of_draws: f64,
+    /// In which share of the draws each alternative of the best mix runs.
+    pub runs_in_share_of_draws: f64,
+    /// In which share of the draws each also keeps the design's latency bound; null where it has none.
+    pub keeps_latency_bound_in_share_of_draws: Option<f64>,
     /// Whether past errors widen the draws in which the very shares that are recommended are looked at: not where one
     /// alternative is all of the mix and is fitted.
     pub shares_draws_widened_by_past_errors: bool,
@@ -1016,8 +1029,13 @@ impl PlanAnswer {
                 .collect(),
             next_measurement: super::next::measurement(study),
             advice: advised.advice.iter().map(|one| AdviceAnswer::of(one, advised.objective)).collect(),
-            advice_measured: advised.unconfirmed.is_none() && advised.postponed.is_none(),
+            advice_measured: advised.unconfirmed.is_none()
+                && advised.unsettled.is_none()
+                && advised.postponed.is_none(),
             advice_not_measured_because: advised.postponed.clone().or_else(|| {
+                if advised.unsettled.is_some() {
+                    return Some("the solution has not settled".to_string());
+                }
                 let gap = advised.unconfirmed.as_ref()?;
                 let why = match (gap.blind.is_some(), gap.is_unclear()) {
                     (true, _) => "the twin confirms nothing",
@@ -1137,7 +1155,8 @@ impl AlternativeAnswer {
             binding_meaning: one.meaning.clone(),
             unloaded_latency_basis: one.latency_basis.name(),
             reason: one.reason.clone(),
-            basis: one.basis.name(),
+            basis: (one.rate.value > 0.0).then(|| one.basis.name()),
+            runs_in_share_of_draws: one.runs_in,
             guessed_share: guessed(&one.rests_on),
             rests_on: rests(&one.rests_on),
             host_cpu_us_per_request: us(one.host_cpu_s),
@@ -1178,6 +1197,7 @@ impl MixAnswer {
             slots_bind: mix.slots_bind,
             host_cpu_us_per_request: us(mix.host_cpu_s),
             network_saved_percent: network_saved(design, mix.network_bytes),
+            beyond_latency_bound: mix.beyond_bound.clone(),
             unique: mix.unique,
             shares_as_good: mix
                 .as_good
@@ -1233,6 +1253,8 @@ impl RecommendationAnswer {
             best_in_share_of_base_draws: sure.best_in_by_mechanism.map(|(base, _)| base),
             best_in_share_of_variant_draws: sure.best_in_by_mechanism.map(|(_, open)| open),
             load_carried_in_share_of_draws: sure.carried_in,
+            runs_in_share_of_draws: sure.runs_in,
+            keeps_latency_bound_in_share_of_draws: sure.keeps_bound_in,
             shares_draws_widened_by_past_errors: sure.is_widened,
             load_carried_by_shares_in_share_of_draws: sure.shares_carry_in,
             median_of_draws_share: plan.optimal.rate.median / plan.optimal.rate.value,

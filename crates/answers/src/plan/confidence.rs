@@ -103,6 +103,12 @@ fn by_itself(one: &InfluenceAnswer) -> String {
 }
 
 impl PlanAnswer {
+    /// What no mix may break, where the design says so.
+    pub(super) fn in_bound(&self) -> String {
+        let bound = self.latency_bound();
+        bound.map_or_else(String::new, |bound| format!(" within the latency bound of {bound}"))
+    }
+
     /// Which part of the mix rests on numbers of the user's whose interval is not the user's, in words; nothing where that is
     /// little.
     pub(super) fn undrawn(&self) -> String {
@@ -123,7 +129,8 @@ impl PlanAnswer {
         let of = |basis: &Basis| {
             let less = self.alternatives.iter().filter(|one| {
                 one.unloaded_latency_basis == basis.name()
-                    && rank(one.unloaded_latency_basis) > rank(one.basis).max(rank(Basis::Predicted.name()))
+                    && rank(one.unloaded_latency_basis)
+                        > one.basis.and_then(rank).max(rank(Basis::Predicted.name()))
             });
             let names: Vec<&str> = less.map(|one| one.name.as_str()).collect();
             (!names.is_empty()).then(|| format!("{} for {}", basis.name(), names.join(", ")))
@@ -139,7 +146,7 @@ impl PlanAnswer {
     pub(super) fn confidence(&self) -> String {
         let sure = &self.recommendation;
         let counted = BASES.iter().filter_map(|basis| {
-            let count = self.alternatives.iter().filter(|one| one.basis == basis.name()).count();
+            let count = self.alternatives.iter().filter(|one| one.basis == Some(basis.name())).count();
             (count > 0).then(|| format!("{count} {}", basis.name()))
         });
         let counted: Vec<String> = counted.collect();
@@ -149,7 +156,7 @@ impl PlanAnswer {
             "basis: {} of {} alternatives; model parameters: {} fitted, {} guessed (assumed or carried \
              over), {} from data sheets and measurements{yours}\n",
             counted.join(", "),
-            self.alternatives.len(),
+            self.alternatives.iter().filter(|one| one.basis.is_some()).count(),
             numbers.fitted,
             numbers.guessed,
             numbers.stated
@@ -181,7 +188,8 @@ impl PlanAnswer {
         let carried = sure.load_carried_in_share_of_draws;
         if carried < 1.0 && self.goal != Goal::MostThroughput {
             text += &format!(
-                "load: carried in {:.0}% of the draws, which the best set is told of; intervals are of all\n",
+                "load: carried{} in {:.0}% of the draws, which the best set is told of; intervals are of all\n",
+                self.in_bound(),
                 carried * 100.0
             );
         }
@@ -193,10 +201,10 @@ impl PlanAnswer {
         let is_scaled = planned().next().is_none();
         let at = |worth: Option<f64>| {
             let none = match self.goal {
-                Goal::MostThroughput => "no answer",
-                _ => "a load not carried",
+                Goal::MostThroughput => format!("no mix{}", self.in_bound()),
+                _ => format!("a load not carried{}", self.in_bound()),
             };
-            worth.map_or_else(|| none.to_string(), |worth| format!("about {}", self.worth_text(worth)))
+            worth.map_or_else(|| none, |worth| format!("about {}", self.worth_text(worth)))
         };
         let moves: Vec<String> = self
             .influences
@@ -315,9 +323,15 @@ impl PlanAnswer {
         let draws = match self.goal {
             _ if carrying == sure.draws => format!("{carrying} joint draws"),
             Goal::MostThroughput => {
-                format!("the {carrying} of {} joint draws that the design can run with", sure.draws)
+                format!(
+                    "the {carrying} of {} joint draws with a mix that runs{}",
+                    sure.draws,
+                    self.in_bound()
+                )
             }
-            _ => format!("the {carrying} of {} joint draws that carry the load", sure.draws),
+            _ => {
+                format!("the {carrying} of {} joint draws that carry the load{}", sure.draws, self.in_bound())
+            }
         };
         // How many draws each mechanism gets is a choice, so that a reader who leans to one sees what it says.
         let by_mechanism = match (sure.best_in_share_of_base_draws, sure.best_in_share_of_variant_draws) {

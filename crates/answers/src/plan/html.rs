@@ -217,7 +217,7 @@ fn alternatives(page: &PlanAnswer) -> Section {
             short(one.unloaded_latency_us),
             one.binding_station.clone(),
             one.reason.clone(),
-            one.basis.to_string(),
+            one.basis.unwrap_or("-").to_string(),
         ]);
     }
     let rates: Vec<&Throughput> =

@@ -54,7 +54,7 @@ impl AlternativeAnswer {
             TableCell::Number(short(self.unloaded_latency_us)),
             TableCell::Text(self.binding_station.clone()),
             TableCell::Text(self.reason.clone()),
-            TableCell::Text(self.basis.to_string()),
+            TableCell::Text(self.basis.unwrap_or("-").to_string()),
         ]
     }
 }
@@ -150,10 +150,14 @@ impl PlanAnswer {
         let host = self
             .host_cpu_limit_share
             .map(|share| format!("host processor at most {}%{cores}", (share * 1000.0).round() / 10.0));
-        let bound = |us: f64| Time::from_ps((us * 1e6).round() as u64);
-        let latency = self.latency_limit_us.map(|us| format!("latency at most {}", bound(us)));
+        let latency = self.latency_bound().map(|bound| format!("latency at most {bound}"));
         let all: Vec<String> = host.into_iter().chain(latency).collect();
         if all.is_empty() { String::new() } else { format!("; {}", all.join(", ")) }
+    }
+
+    /// What an alternative of a mix may take at most, unloaded.
+    pub(super) fn latency_bound(&self) -> Option<Time> {
+        self.latency_limit_us.map(|us| Time::from_ps((us * 1e6).round() as u64))
     }
 
     pub(super) fn best_single(&self) -> Option<&AlternativeAnswer> {
@@ -248,17 +252,32 @@ impl PlanAnswer {
         (!takes.is_empty()).then(|| format!("host processor time a request: {}", takes.join(", ")))
     }
 
-    /// In how many draws the design cannot run with what its numbers may be there, where any.
+    /// Which alternatives the design refuses with what its numbers may be, and in how many draws; nothing where none.
     pub(super) fn refused_draws(&self) -> Option<String> {
-        let refused = 1.0 - self.recommendation.load_carried_in_share_of_draws;
-        (self.goal == Goal::MostThroughput && refused > 0.0).then(|| {
+        let refused = self.alternatives.iter().filter(|one| one.runs_in_share_of_draws < 1.0).map(|one| {
+            let share = 1.0 - one.runs_in_share_of_draws;
+            let share = if share < 0.01 { "less than 1%".into() } else { format!("{:.0}%", share * 100.0) };
+            format!("`{}` in {share}", one.name)
+        });
+        let refused: Vec<String> = refused.collect();
+        (!refused.is_empty()).then(|| {
             format!(
-                "REFUSED in {} of the draws: the design cannot run with what its numbers may be there, or its limits allow nothing; \
-                 intervals are of the draws in which these shares run",
-                match refused < 0.01 {
-                    true => "less than 1%".to_string(),
-                    false => format!("{:.0}%", refused * 100.0),
-                }
+                "REFUSED: {} of the draws, in which it cannot run with what its numbers may be: its intervals, and those of \
+                 mixes with it, are of the others",
+                refused.join(", ")
+            )
+        })
+    }
+
+    /// In how many draws the best mix keeps the latency bound, where not in all in which it runs.
+    pub(super) fn bound_kept(&self) -> Option<String> {
+        let sure = &self.recommendation;
+        let (bound, kept) = self.latency_bound().zip(sure.keeps_latency_bound_in_share_of_draws)?;
+        (kept < sure.runs_in_share_of_draws).then(|| {
+            format!(
+                "latency bound: these shares keep the bound of {bound} in {:.0}% of the draws; their intervals, and in how many \
+                 draws they carry something, are of all in which they run, whether or not they keep it",
+                kept * 100.0
             )
         })
     }
@@ -424,10 +443,9 @@ impl PlanAnswer {
         if let Some(said) = self.shares_carry() {
             text += &format!("{said}\n");
         }
+        let in_draws = self.refused_draws().into_iter().chain(self.bound_kept());
+        in_draws.for_each(|said| text += &format!("{said}\n"));
         if self.goal == Goal::MostThroughput {
-            if let Some(refused) = self.refused_draws() {
-                text += &format!("{refused}\n");
-            }
             for over in &sure.over_other_devices {
                 let change = |ratio: f64| (ratio - 1.0) * 100.0;
                 text += &format!(
@@ -482,9 +500,23 @@ impl PlanAnswer {
         }
     }
 
+    /// The design's own mixes that its latency bound forbids, each with what it is forbidden for.
+    pub(super) fn beyond_bound(&self) -> impl Iterator<Item = String> + '_ {
+        let beyond = self.mixes.iter().filter(|mix| !mix.beyond_latency_bound.is_empty());
+        beyond.zip(self.latency_bound().into_iter().cycle()).map(|(mix, bound)| {
+            format!(
+                "{}: BEYOND THE LATENCY BOUND, which {} breaks: {bound} holds of each alternative that a mix takes, and not of \
+                 their mean",
+                mix.name,
+                mix.beyond_latency_bound.join(" and ")
+            )
+        })
+    }
+
     fn mixes_text(&self, screen: &Screen) -> String {
         let rows = [&self.optimal, &self.greedy].into_iter().chain(&self.mixes).map(MixAnswer::row).collect();
         let mut text = screen.table(&["mix", self.unit, "80% interval", "latency us", "shares"], rows);
+        text.extend(self.beyond_bound().map(|said| format!("{said}\n")));
         let (worth, range) = self.worth();
         text += &match self.goal {
             Goal::MostThroughput => {

@@ -81,7 +81,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         write(&options.design, &first.text_before, &last.text_after)?;
         answers.all_mut().iter_mut().for_each(|answer| answer.fixed = !answer.advice.is_empty());
     }
-    let is_unconfirmed = answers.all().iter().any(|answer| answer.unconfirmed.is_some());
+    let is_unconfirmed = answers.all().iter().any(|answer| answer.measures_nothing());
     let text = |answers: &CheckAnswers, screen: &Screen| answers.text(screen, options.verbose);
     context.screen.emit(&super::answer(&answers, context, text)?)?;
     Ok(if is_unconfirmed { ExitCode::from(NEGATIVE) } else { ExitCode::SUCCESS })

@@ -209,6 +209,9 @@ pub struct Advised {
     pub text: String,
     /// How far the twin is from what is planned of the mix, where that is too far to measure a gain on.
     pub unconfirmed: Option<Gap>,
+    /// By which share slots were still held longer or shorter than was solved for, where the solution has not settled: a gain
+    /// over what moves on by itself tells nothing.
+    pub unsettled: Option<f64>,
     /// Why nothing was measured at this depth, where each run would take too long for a first look.
     pub postponed: Option<String>,
 }
@@ -282,11 +285,15 @@ pub(crate) fn advise_on(
         together: None,
         text: first.text.clone(),
         unconfirmed: gap,
+        unsettled: None,
         postponed,
     };
     let refused = |gap: Gap| unmeasured(Some(gap), None);
     if let Some(gap) = &settled.gap {
         return Ok(refused(gap.clone()));
+    }
+    if !settled.has_settled() {
+        return Ok(Advised { unsettled: Some(settled.moved), ..unmeasured(None, None) });
     }
     if depth == Depth::Promising
         && let Some(counted) = check::stretched(&first.design, settled)
@@ -363,6 +370,7 @@ pub(crate) fn advise_on(
         text: current.text,
         advice,
         unconfirmed: None,
+        unsettled: None,
         postponed: None,
     })
 }

@@ -76,6 +76,9 @@ impl<'a> Numbers<'a> {
         });
         let own: Vec<(&Factor, Quantity)> = own.collect();
         let (design, ready) = self.base.ready_at(&own).ok()?;
+        if ready.len() < self.side.ready.len() {
+            return None;
+        }
         let case = AdviceCase { design, ..self.side.case.clone() };
         let added = trial::added(&case, &ready, scope).ok()?;
         let worth = match case.design.objective {
@@ -118,7 +121,7 @@ pub(super) fn standing(
     }
     let factors: Vec<Factor> = all.into_values().collect();
     let is_set = |factor: &Factor| !given.design.sets(&factor.id);
-    let moved = MovedFigures::look(factors, is_set, |moves| Ok::<_, miette::Report>(ratio(moves)))?;
+    let moved = MovedFigures::look(factors, is_set, |_| true, |moves| Ok::<_, miette::Report>(ratio(moves)))?;
     let joint = JointSample::new(moved.factors().to_vec(), bench.seed, |factor| factor.id.clone());
     let draws = side_by_side(DRAWS, |draw| ratio(&joint.at(draw)));
     let own = |ratio: &f64| *ratio;

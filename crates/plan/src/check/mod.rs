@@ -361,6 +361,7 @@ fn hold_from(
     let parts = Part::all(ready);
     let mut first_rate = None;
     let mut last: Option<Held> = None;
+    let mut before: Vec<(String, f64)> = Vec::new();
     for rounds in 1.. {
         let solution = match chosen {
             Chosen::Best | Chosen::Added => evaluate(design, &parts, &folds, false)?.optimal,
@@ -417,7 +418,8 @@ fn hold_from(
             return Ok(held);
         }
         folds = held.folds.clone();
-        hold_again(ready, idle, &mut folds, &held.shares, &factors);
+        hold_again(ready, idle, &mut folds, &held.shares, &halved(&factors, &before));
+        before = factors;
         last = Some(held);
     }
     unreachable!("the rounds are bounded")
@@ -557,6 +559,20 @@ fn holds_seen(
         }
     }
     (factors, largest)
+}
+
+/// Half of the way, by ratio, where slots were held shorter than was solved for in one round and longer in the next, or the
+/// other way round. A mix that is solved to carry more has more requests in flight, which hold slots for longer: where that
+/// gives back as much as was taken, whole steps swing around the solution and never come to rest.
+fn halved(factors: &[(String, f64)], before: &[(String, f64)]) -> Vec<(String, f64)> {
+    let turned = |station: &str, factor: f64| {
+        before.iter().any(|(name, other)| name == station && (other - 1.0) * (factor - 1.0) < 0.0)
+    };
+    let part = |(station, factor): &(String, f64)| match turned(station, *factor) {
+        true => (station.clone(), factor.sqrt()),
+        false => (station.clone(), *factor),
+    };
+    factors.iter().map(part).collect()
 }
 
 /// Scales the demand for slots of what the mix takes to how long the loaded twin held them. What it does not
