@@ -342,15 +342,18 @@ impl Bench {
             experiment.against.iter().map(|plain| self.sweep(plain)).collect::<Result<_, _>>()?;
         let mut points = own.clone();
         // Operations lie side by side, each with its places of the sweep.
-        let operations = own.len() / along(&experiment.plain);
+        let each = along(&experiment.plain);
+        let operations = own.len() / each;
         let mut compared = Vec::with_capacity(own.len());
         for (index, point) in points.iter_mut().enumerate() {
             let mut others = Vec::with_capacity(against.len());
-            for other in &against {
+            for (other, plain) in against.iter().zip(&experiment.against) {
                 // A single place stands beside every place of the first.
                 let other = match other.len() {
                     1 => &other[0],
                     len if len == own.len() => &other[index],
+                    // One operation with as many places stands beside each, place by place.
+                    len if len == each && along(plain) == each => &other[index % each],
                     // One place for each of the grid, or for each operation, whose places lie side by side.
                     len if len == grid(&experiment.plain.vary).len() || len == operations => {
                         &other[index * len / own.len()]

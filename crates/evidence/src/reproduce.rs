@@ -40,6 +40,8 @@ pub struct Line {
     pub restates: Vec<String>,
     /// The numbers that move it, with the change of the prediction in percent, the strongest first.
     pub moved_by: Vec<(String, f64)>,
+    /// The numbers that, each alone at an end of its interval, turn whether the row is within its tolerance.
+    pub turned_by: Vec<String>,
     /// Error of the model that has links alone.
     pub null_links: Option<f64>,
     /// Error of taking the nearest published row, and that row.
@@ -48,6 +50,9 @@ pub struct Line {
     pub null_nearest_within: Option<bool>,
     /// Error of predicting no difference, where the row compares two things.
     pub null_no_change: Option<f64>,
+    /// Whether what needs no card would be within the row's tolerance: no difference where the row compares two things,
+    /// orders among them, links alone elsewhere.
+    pub null_simple_within: Option<bool>,
     /// What a configured number is in the profile, and whether it agrees.
     pub configured: Option<(String, bool)>,
 }
@@ -376,6 +381,9 @@ pub struct Summary {
     pub exact: Count,
     /// Predictions of cards of which nothing was fitted.
     pub unfitted: Count,
+    /// Those that what needs no card would have within tolerance ([`Line::null_simple_within`]); where it has no answer it
+    /// has none within.
+    pub unfitted_simple: Count,
     /// Those of them that are measured numbers, within their tolerance.
     pub unfitted_measured: Count,
     /// Those inside their 80% interval, which is made of the errors of the others.
@@ -462,6 +470,13 @@ pub struct Uncertain {
     pub high: Quantity,
 }
 
+impl Uncertain {
+    /// The bench with this number at `value`.
+    fn at(&self, bench: &Bench, value: Quantity) -> Bench {
+        bench.with(vec![Change { file: self.file.clone(), key: self.key.clone(), value }])
+    }
+}
+
 /// The devices whose numbers the rows rest on, with the testbeds they were measured in.
 pub(crate) const MEASURED: [(&str, Option<&str>); 4] = [
     ("bluefield2", None),
@@ -472,8 +487,16 @@ pub(crate) const MEASURED: [(&str, Option<&str>); 4] = [
 
 /// Every number of the profiles that has an interval.
 pub fn uncertain(library: &Library) -> Result<Vec<Uncertain>, ExperimentError> {
+    uncertain_of(library, MEASURED)
+}
+
+/// The same of such systems.
+fn uncertain_of<'s>(
+    library: &Library,
+    systems: impl IntoIterator<Item = (&'s str, Option<&'s str>)>,
+) -> Result<Vec<Uncertain>, ExperimentError> {
     let mut found: BTreeMap<(String, String), Uncertain> = BTreeMap::new();
-    for (device, testbed) in MEASURED {
+    for (device, testbed) in systems {
         let request = SystemRequest { device, testbed, ..SystemRequest::default() };
         let system = library.load(&request).map_err(|error| ExperimentError::Refused(error.to_string()))?;
         for number in system.numbers.values() {
@@ -499,6 +522,8 @@ struct Benches<'u> {
     drawn: Vec<Bench>,
     moved: Vec<(&'u str, Bench)>,
     links: Bench,
+    /// Whether a few rows are looked at alone, with every number moved by itself.
+    alone: bool,
 }
 
 impl<'u> Benches<'u> {
@@ -512,16 +537,13 @@ impl<'u> Benches<'u> {
     ) -> Benches<'u> {
         let own = Bench::new(library.clone()).remembering(loops).under(overlays.to_vec());
         let drawn = drawn(&own, uncertain, open);
-        let to = |one: &Uncertain, value: Quantity| {
-            own.with(vec![Change { file: one.file.clone(), key: one.key.clone(), value }])
-        };
         let moved = uncertain
             .iter()
             .filter(|_| alone)
-            .flat_map(|one| [one.low, one.high].map(|end| (one.name.as_str(), to(one, end))))
+            .flat_map(|one| [one.low, one.high].map(|end| (one.name.as_str(), one.at(&own, end))))
             .collect();
         let links = own.links_alone();
-        Benches { own, drawn, moved, links }
+        Benches { own, drawn, moved, links, alone }
     }
 
     fn line(&self, row: &Row, rows: &[Row], residuals: &[Residual]) -> Result<Line, ExperimentError> {
@@ -538,10 +560,12 @@ impl<'u> Benches<'u> {
             sort: Sort::of(row, &restates),
             restates,
             moved_by: Vec::new(),
+            turned_by: Vec::new(),
             null_links: None,
             null_nearest: None,
             null_nearest_within: None,
             null_no_change: None,
+            null_simple_within: None,
             configured: None,
         };
         if let Some(number) = &row.number {
@@ -550,6 +574,7 @@ impl<'u> Benches<'u> {
         let Some(experiment) = &row.experiment else { return Ok(line) };
         let outcome = self.own.run(experiment)?;
         line.verdict = judge(row, &outcome);
+        let mut by_links = None;
         if let Some(verdict) = &line.verdict {
             // Where no link is passed, links alone have nothing to say.
             let few_clients = experiment.plain.measure == Measure::DesignClients;
@@ -569,7 +594,20 @@ impl<'u> Benches<'u> {
                 for bench in &self.drawn {
                     drawn.extend(verdict.statistic.of(&bench.run(experiment)?.points));
                 }
-                line.moved_by = self.moved_by(experiment, verdict)?;
+                let moved = self.moved.iter().map(|(name, bench)| (*name, bench));
+                (line.moved_by, line.turned_by) = moved_by(row, experiment, verdict, moved)?;
+            }
+            if is_guessed && self.alone && is_moved(row, experiment) {
+                let plains =
+                    experiment.parts().flat_map(|part| std::iter::once(&part.plain).chain(&part.against));
+                let systems = plains.map(|plain| (plain.device.as_str(), plain.testbed.as_deref()));
+                let guesses = uncertain_of(self.own.library(), systems.collect::<BTreeSet<_>>())?;
+                let ends = guesses
+                    .iter()
+                    .flat_map(|one| [one.low, one.high].map(|end| (one, one.at(&self.own, end))));
+                let ends: Vec<(&Uncertain, Bench)> = ends.collect();
+                let moved = ends.iter().map(|(one, bench)| (one.name.as_str(), bench));
+                (line.moved_by, line.turned_by) = moved_by(row, experiment, verdict, moved)?;
             }
             // Between two places of a sweep lies nothing that a draw or an error could move it to.
             if !line.is_place() && (widened || drawn.len() > 1) {
@@ -586,42 +624,50 @@ impl<'u> Benches<'u> {
             }
             if has_model && row.published.is_some_and(|claim| !claim.is_bound()) {
                 // A part that no link carries has no answer: nothing over nothing is no number.
-                let error = links.and_then(|links| judge(row, &links)).map(|verdict| verdict.error);
+                let error = links.as_ref().and_then(|links| judge(row, links)).map(|verdict| verdict.error);
                 line.null_links = error.filter(|error| !error.is_nan());
             }
+            by_links = links.filter(|_| has_model).and_then(|links| judge(row, &links));
         }
         line.outcome = Some(outcome);
+        let same = no_change(&line);
+        line.null_simple_within = same.as_ref().or(by_links.as_ref()).map(|verdict| verdict.within);
         if row.published.is_some_and(|claim| !claim.is_bound()) {
-            line.null_no_change = no_change(&line);
+            line.null_no_change = same.map(|verdict| verdict.error);
         }
         Ok(line)
     }
+}
 
-    /// The change of the deciding prediction in percent by each number at an end of its interval, the
-    /// strongest first.
-    fn moved_by(
-        &self,
-        experiment: &Experiment,
-        verdict: &Verdict,
-    ) -> Result<Vec<(String, f64)>, ExperimentError> {
-        let base = verdict.predicted;
-        let mut moved_by: BTreeMap<&str, f64> = BTreeMap::new();
-        for (name, bench) in &self.moved {
-            let outcome = bench.run(experiment)?;
-            let Some(value) = verdict.statistic.of(&outcome.points) else { continue };
-            let strongest = moved_by.entry(name).or_default();
-            if (value - base).abs() > strongest.abs() {
-                *strongest = value - base;
-            }
+/// The change of the deciding prediction in percent by each number at an end of its interval, the strongest first, and the
+/// numbers that turn by it whether the row is within its tolerance.
+fn moved_by<'b>(
+    row: &Row,
+    experiment: &Experiment,
+    verdict: &Verdict,
+    moved: impl Iterator<Item = (&'b str, &'b Bench)>,
+) -> Result<(Vec<(String, f64)>, Vec<String>), ExperimentError> {
+    let base = verdict.predicted;
+    let mut moved_by: BTreeMap<&str, f64> = BTreeMap::new();
+    let mut turned_by: BTreeSet<&str> = BTreeSet::new();
+    for (name, bench) in moved {
+        let outcome = bench.run(experiment)?;
+        let Some(value) = verdict.statistic.of(&outcome.points) else { continue };
+        let strongest = moved_by.entry(name).or_default();
+        if (value - base).abs() > strongest.abs() {
+            *strongest = value - base;
         }
-        let mut moved_by: Vec<(String, f64)> = moved_by
-            .into_iter()
-            .filter(|(_, change)| change.abs() > 1e-4 * base.abs())
-            .map(|(name, change)| (name.to_string(), 100.0 * change / base))
-            .collect();
-        moved_by.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()).then(a.0.cmp(&b.0)));
-        Ok(moved_by)
+        if judge(row, &outcome).is_some_and(|moved| moved.within != verdict.within) {
+            turned_by.insert(name);
+        }
     }
+    let mut moved_by: Vec<(String, f64)> = moved_by
+        .into_iter()
+        .filter(|(_, change)| change.abs() > 1e-4 * base.abs())
+        .map(|(name, change)| (name.to_string(), 100.0 * change / base))
+        .collect();
+    moved_by.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()).then(a.0.cmp(&b.0)));
+    Ok((moved_by, turned_by.into_iter().map(str::to_string).collect()))
 }
 
 /// The ends of the 80% and of the 95% interval: every draw with every error in both directions, none of which
@@ -757,13 +803,11 @@ fn judged_as(line: &Line, mut values: Vec<f64>) -> Option<Verdict> {
     judge(&line.row, &Measurement { points, ..Measurement::default() })
 }
 
-/// The error of predicting that two things do not differ. A threshold compares none: where a ratio has one, 1 is a place
+/// How predicting that two things do not differ is judged. A threshold compares none: where a ratio has one, 1 is a place
 /// as any other.
-fn no_change(line: &Line) -> Option<f64> {
+fn no_change(line: &Line) -> Option<Verdict> {
     let none = if line.row.unit == "%" { 0.0 } else { 1.0 };
-    (is_ratio(&line.row.unit) && !is_threshold(&line.row))
-        .then(|| judged_as(line, vec![none]))?
-        .map(|verdict| verdict.error)
+    (is_ratio(&line.row.unit) && !is_threshold(&line.row)).then(|| judged_as(line, vec![none]))?
 }
 
 /// Whether a unit is that of one number over another.
@@ -864,7 +908,10 @@ pub fn summary(lines: &[Line]) -> Summary {
             Some(Sort::Fitted) => summary.fitted.count(within),
             Some(Sort::Read) => summary.configured.count(within),
             Some(Sort::Exact) => summary.exact.count(within),
-            Some(Sort::Unfitted) => summary.unfitted.count(within),
+            Some(Sort::Unfitted) => {
+                summary.unfitted.count(within);
+                summary.unfitted_simple.count(line.null_simple_within == Some(true));
+            }
             Some(Sort::UnfittedRestated) => summary.unfitted_restated.count(within),
             None => {}
         }

@@ -1226,8 +1226,9 @@ fn the_readme_has_the_score() {
     let counts = |text: &str, name: &str| {
         let line = text.lines().find(|line| line.starts_with(&format!("| {name}"))).unwrap_or_default();
         let words: Vec<&str> = line.split([' ', ';']).collect();
-        let of = words.iter().position(|word| *word == "of").unwrap_or_else(|| panic!("{name}: {line}"));
-        (words[of - 1].to_string(), words[of + 1].to_string())
+        let is_count = |three: &[&str]| three[1] == "of" && three[0].parse::<usize>().is_ok();
+        let at = words.windows(3).position(is_count).unwrap_or_else(|| panic!("{name}: {line}"));
+        (words[at].to_string(), words[at + 2].to_string())
     };
     let (readme, page) = (include_str!("../../../README.md"), include_str!("../../../docs/validation.md"));
     let names = [
@@ -1246,6 +1247,24 @@ fn the_readme_has_the_score() {
         ("inside 80% intervals", "- inside 80% intervals"),
     ] {
         assert_eq!(counts(readme, name), counts(page, on_page), "{name}");
+    }
+    // So has the page of cards what is unfitted.
+    let cards = include_str!("../../../docs/cards.md").split_whitespace().collect::<Vec<_>>().join(" ");
+    let of = |name: &str| counts(page, name);
+    let (unfitted, none, decided) = (
+        of("predicted: cards of which nothing was fitted"),
+        of("- no difference, else links alone instead"),
+        of("- rows that decided a number there"),
+    );
+    for said in [
+        format!("of {} predictions {} hold,", unfitted.1, unfitted.0),
+        format!("What knows no card has {} of {} within tolerance", none.0, none.1),
+        format!(
+            "Of {} rows that decided a number, say the same again or could not fail {} hold",
+            decided.1, decided.0
+        ),
+    ] {
+        assert!(cards.contains(&said), "docs/cards.md lacks `{said}`");
     }
     // The README has the headlines, the page of evidence what stands behind them.
     let both = [readme, include_str!("../../../docs/evidence.md")].concat();
@@ -2607,6 +2626,29 @@ fn what_nothing_published_is_about_is_named() {
     let loads = sweep("bluefield3", "load", "dpa-dpa:soc");
     assert!(loads.contains("Nothing is fitted to published rows about `load`"), "{loads}");
     assert!(sweep("bluefield2", "fetch-and-add", "client-soc").contains("Nothing is published of atomics"));
+}
+
+/// A row of a card of which nothing was fitted says which guesses it rests on, and which of them alone would turn it.
+#[test]
+fn an_explanation_says_which_guess_turns_a_row() {
+    let row = json(&["explain", "D162"]);
+    let names = |key: &str| -> Vec<String> {
+        let list = row[key].as_array().expect("a list").iter();
+        list.map(|one| one["number"].as_str().or(one.as_str()).expect("a name").to_string()).collect()
+    };
+    assert_eq!(row["within"], true);
+    assert_eq!(names("moved_by")[0], "bluefield3 host_verbs.post_time");
+    assert_eq!(
+        names("turned_by"),
+        ["bluefield3 host_verbs.post_time", "bluefield3-pair network.packet_header"]
+    );
+    let text = answer(&["explain", "D162"]).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        text.contains("at an end of its interval it would miss: bluefield3 host_verbs.post_time, "),
+        "{text}"
+    );
+    // No end of an interval turns an order that could not fail.
+    assert_eq!(json(&["explain", "D158"])["turned_by"], serde_json::json!([]));
 }
 
 /// Of a card of which no verb was measured nothing is better known than an order, and what is said to be is in its page.

@@ -68,6 +68,8 @@ pub struct ExplainAnswer {
     pub parts: Vec<PartAnswer>,
     /// Numbers whose interval moves the prediction, the strongest first.
     pub moved_by: Vec<MovedAnswer>,
+    /// Numbers that, each alone at an end of its interval, turn whether it is within the tolerance.
+    pub turned_by: Vec<String>,
     /// Error of the model that has links alone, as a share; null where links have nothing to say.
     pub null_error_links: Option<f64>,
     /// Error of taking the nearest published row, as a share; null where none is near.
@@ -219,6 +221,7 @@ impl ExplainAnswer {
             moved_by: moved_by
                 .map(|(number, change_percent)| MovedAnswer { number, change_percent })
                 .collect(),
+            turned_by: line.turned_by,
             null_error_links: line.null_links,
             null_error_nearest_row,
             nearest_row,

@@ -33,6 +33,13 @@ impl ExplainAnswer {
             });
             text += &screen.table(&["number", "change"], rows.collect());
         }
+        if !self.turned_by.is_empty() {
+            let turned = if self.within == Some(true) { "miss" } else { "be within" };
+            text += &format!(
+                "\nWith any one of these at an end of its interval it would {turned}: {}.\n",
+                self.turned_by.join(", ")
+            );
+        }
         let links = self.null_error_links.map(|error| format!("links alone {}", signed(100.0 * error, 1)));
         let nearest = self.null_error_nearest_row.zip(self.nearest_row.as_ref());
         let nearest =

@@ -96,6 +96,9 @@ pub struct SummaryAnswer {
     pub exact: CountAnswer,
     /// Predictions of cards of which nothing was fitted: they tell what guesses are worth.
     pub unfitted: CountAnswer,
+    /// Those that what needs no card would have within tolerance: no difference where two things are compared, links alone
+    /// elsewhere. Where it has no answer it has none within.
+    pub unfitted_simple: CountAnswer,
     /// Those of them that are measured numbers, within their tolerance.
     pub unfitted_measured: CountAnswer,
     /// Those inside their 80% interval, which the errors of the others make.
@@ -365,6 +368,7 @@ impl SummaryAnswer {
             fitted_with_interval: all.fitted_with_interval,
             exact: all.exact.into(),
             unfitted: all.unfitted.into(),
+            unfitted_simple: all.unfitted_simple.into(),
             unfitted_measured: all.unfitted_measured.into(),
             unfitted_covered_80: all.covered_unfitted.into(),
             unfitted_covered_95: all.covered_unfitted_wide.into(),

@@ -123,6 +123,7 @@ impl ReproduceAnswer {
                 "",
             )),
             Some(row("predicted: cards of which nothing was fitted", score.unfitted, "")),
+            Some(row("- no difference, else links alone instead", score.unfitted_simple, "")),
             Some(row("- of them measured numbers", score.unfitted_measured, "")),
             Some(row("- inside 80% intervals of the others' errors", score.unfitted_covered_80, "")),
             Some(row("- inside 95% intervals of the others' errors", score.unfitted_covered_95, "")),
