@@ -639,6 +639,9 @@ impl<'u> Benches<'u> {
     }
 }
 
+/// Numbers with the change in percent that each makes.
+type ChangesByNumber = Vec<(String, f64)>;
+
 /// The change of the deciding prediction in percent by each number at an end of its interval, the strongest first, and the
 /// numbers that turn by it whether the row is within its tolerance.
 fn moved_by<'b>(
@@ -646,7 +649,7 @@ fn moved_by<'b>(
     experiment: &Experiment,
     verdict: &Verdict,
     moved: impl Iterator<Item = (&'b str, &'b Bench)>,
-) -> Result<(Vec<(String, f64)>, Vec<String>), ExperimentError> {
+) -> Result<(ChangesByNumber, Vec<String>), ExperimentError> {
     let base = verdict.predicted;
     let mut moved_by: BTreeMap<&str, f64> = BTreeMap::new();
     let mut turned_by: BTreeSet<&str> = BTreeSet::new();

@@ -8,7 +8,7 @@ use crate::{Cache, Engine, EngineWork, MOST_ENDPOINTS, Machine, Memory, Nic, Pro
 pub(crate) struct Misfit {
     /// What it is about by dotted names, the one to change first; a key of words may be among them.
     pub names: Vec<String>,
-    problem: Problem,
+    problem: Box<Problem>,
     help: String,
 }
 
@@ -17,17 +17,17 @@ impl Misfit {
         let name = names[0].clone();
         Misfit {
             names: names.into(),
-            problem: Problem::OutOfRange { name, value, bound },
+            problem: Box::new(Problem::OutOfRange { name, value, bound }),
             help: help.to_string(),
         }
     }
 
     fn structure(names: Vec<String>, reason: String, help: impl Into<String>) -> Misfit {
-        Misfit { names, problem: Problem::Structure { reason }, help: help.into() }
+        Misfit { names, problem: Box::new(Problem::Structure { reason }), help: help.into() }
     }
 
     pub(crate) fn refusal(self, place: Option<Place<'_>>) -> ProfileError {
-        ProfileError::new(self.problem, self.help, place)
+        ProfileError::new(*self.problem, self.help, place)
     }
 }
 
