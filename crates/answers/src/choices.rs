@@ -4,16 +4,22 @@ use offpath_plan::choices::{Margin, Search};
 use offpath_terminal::output::signed;
 use serde::Serialize;
 
+/// Reasons for which something is left out that are told one by one.
+const MOST_REASONS: usize = 8;
+
 /// What was found of the choices that a design leaves open.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ChoicesAnswer {
     /// The choices: those of the whole deployment first, then those of requests that the best mix takes.
     pub taken: Vec<ChoiceAnswer>,
-    /// Alternatives that the choices make.
+    /// Alternatives that the choices make, and values of those in `set` that make no system.
     pub considered: usize,
-    /// Those that the device cannot run.
+    /// What of these the device cannot run: alternatives by their names, values that make no system as in `cores=0`.
     pub left_out: Vec<LeftOutAnswer>,
+    /// How many of them make no system.
+    #[serde(skip)]
+    pub no_systems: usize,
     /// How many of the others are planned: all where they are few, else those that are the best by added-up demands.
     pub planned: usize,
     /// By how much another deployment may be better than the one that is taken, by added-up demands, as a share of it: up to 0.01
@@ -31,7 +37,8 @@ pub struct ChoiceAnswer {
     pub alternative: Option<String>,
     /// The values that the best mix takes.
     pub values: Vec<String>,
-    /// The values of the best mix without these; empty where it does without the alternative, null where there is no mix.
+    /// The values of the best mix without these, of several without that one which is missed least; empty where it does without
+    /// the alternative, null where there is no mix.
     pub next_values: Option<Vec<String>>,
     /// By how much what is taken is better than that by the goal, in percent; of the whole deployment by added-up demands. Null
     /// where there is none to compare with, and where what is taken costs nothing of what the goal spares and that does.
@@ -75,7 +82,8 @@ impl ChoicesAnswer {
         ChoicesAnswer {
             taken: search.for_all.iter().chain(margins).map(choice).collect(),
             considered: search.considered,
-            left_out: LeftOutAnswer::all(&search.left_out),
+            left_out: LeftOutAnswer::all(&[&search.left_out[..], &search.no_systems].concat()),
+            no_systems: search.no_systems.len(),
             planned: search.kept,
             gap_share: search.gap,
         }
@@ -124,29 +132,51 @@ impl ChoicesAnswer {
             ),
             false => "no other deployment is better, by added-up demands".to_string(),
         });
-        let left_out = match self.left_out.len() {
+        let alternatives = self.considered - self.no_systems;
+        let not_run = self.left_out.len() - self.no_systems;
+        let left_out = match not_run {
             0 => String::new(),
             count => format!(", {count} of which this device does not run"),
         };
         let mut said = Vec::new();
-        match self.considered {
+        match alternatives {
             0 => {}
             1 => said.push(format!("choices make 1 alternative{left_out}")),
             all => {
                 said.push(format!("choices make {all} alternatives{left_out}"));
                 said.push(match self.planned {
                     planned if planned == all => "all are planned".to_string(),
-                    planned if planned + self.left_out.len() == all => "all others are planned".to_string(),
+                    planned if planned + not_run == all => "all others are planned".to_string(),
                     planned => format!("{planned} of them are planned"),
                 });
             }
         }
         said.extend(gap);
         // Where nothing that runs leaves a choice open there is nothing to say of them.
-        match (self.considered, said.is_empty()) {
+        match (alternatives, said.is_empty()) {
             (_, true) => {}
             (0, false) => lines.push(format!("choices: {}", said.join("; "))),
             (_, false) => lines.push(said.join("; ")),
+        }
+        lines.extend(self.left_out_lines());
+        lines
+    }
+
+    /// What is left out, a line for each reason.
+    fn left_out_lines(&self) -> Vec<String> {
+        let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+        for LeftOutAnswer { alternative, reason } in &self.left_out {
+            match reasons.iter_mut().find(|(known, _)| known == reason) {
+                Some((_, names)) => names.push(alternative),
+                None => reasons.push((reason, vec![alternative])),
+            }
+        }
+        let told = reasons.iter().take(MOST_REASONS);
+        let mut lines: Vec<String> =
+            told.map(|(reason, names)| format!("left out: {}: {reason}", names.join(", "))).collect();
+        let more: usize = reasons.iter().skip(MOST_REASONS).map(|(_, names)| names.len()).sum();
+        if more > 0 {
+            lines.push(format!("left out: {more} more, which `--format json` lists with the reasons"));
         }
         lines
     }
@@ -165,8 +195,16 @@ mod tests {
             next_values: next.map(names),
             better_than_next_percent: by,
         };
-        ChoicesAnswer { taken: vec![taken], considered: 2, left_out: vec![], planned: 2, gap_share: gap }
-            .lines()
+        let left_out = vec![];
+        ChoicesAnswer {
+            taken: vec![taken],
+            considered: 2,
+            left_out,
+            no_systems: 0,
+            planned: 2,
+            gap_share: gap,
+        }
+        .lines()
     }
 
     /// What is taken is never said to be the best where another is better, and no share is said of what takes nothing.
@@ -195,5 +233,35 @@ mod tests {
         assert!(free[1].ends_with("no other deployment is better, by added-up demands"), "{free:?}");
         let only = lines(Some("a"), None, None, 0.0);
         assert_eq!(only[0], "choice: at of a: soc, with no other to compare with");
+    }
+
+    /// What is left out is told with its reason, once for all that share it, and is no alternative where it is a system.
+    #[test]
+    fn what_is_left_out_is_told_with_its_reason() {
+        let left_out = |alternative: &str, reason: &str| LeftOutAnswer {
+            alternative: alternative.to_string(),
+            reason: reason.to_string(),
+        };
+        let mut own = vec![left_out("a[at=x]", "no `x`"), left_out("a[at=y]", "no `y`")];
+        own.extend([left_out("b[at=x]", "no `x`"), left_out("cores=0", "none has 0")]);
+        let of = |left_out: Vec<LeftOutAnswer>| {
+            let (taken, planned) = (vec![], 2);
+            ChoicesAnswer { taken, considered: 6, left_out, no_systems: 1, planned, gap_share: 0.0 }.lines()
+        };
+        assert_eq!(
+            of(own),
+            [
+                "choices make 5 alternatives, 3 of which this device does not run; all others are planned",
+                "left out: a[at=x], b[at=x]: no `x`",
+                "left out: a[at=y]: no `y`",
+                "left out: cores=0: none has 0",
+            ]
+        );
+        let many = (0..10).map(|one| left_out(&format!("a[at={one}]"), &format!("no {one}")));
+        let lines = of(many.collect());
+        assert_eq!(
+            lines.last().map(String::as_str),
+            Some("left out: 2 more, which `--format json` lists with the reasons")
+        );
     }
 }

@@ -239,3 +239,11 @@ impl Throughputs {
         named.into_iter().flat_map(|named| named.iter().map(|(name, rate)| (name, *rate)))
     }
 }
+
+/// A number as it is shown: a share or a factor that was made of others has more digits than anybody reads.
+pub(crate) fn rounded(value: &str) -> String {
+    match value.parse() {
+        Ok(number) if value.len() > 8 => short(number),
+        _ => value.to_string(),
+    }
+}

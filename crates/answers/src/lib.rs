@@ -24,6 +24,7 @@ pub mod fit;
 pub mod import;
 pub mod machine;
 pub mod measure;
+mod measured;
 pub mod path;
 pub mod plan;
 pub mod report;

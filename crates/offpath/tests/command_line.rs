@@ -2728,3 +2728,30 @@ fn paths_of_engines_and_processors_are_listed_as_what_they_are() {
     // The number of banks that a card may have costs nothing.
     wide_answer(&["path", "bluefield2", "--path", "client-soc", "--set", "soc.banks=1000000"]);
 }
+
+/// A comparison says what was measured otherwise as the plan does, by the same line; which number makes another answer; and a
+/// plan says that the clients bind.
+#[test]
+fn a_comparison_says_what_was_measured_otherwise() {
+    let design = format!("{}/../../designs/regex-logs.toml", env!("CARGO_MANIFEST_DIR"));
+    let compare = ["compare", &design, "--device", "bluefield2,connectx7"];
+    let (plan, text) = (wide_answer(&["plan", &design]), wide_answer(&compare));
+    let line = plan.lines().find(|line| line.starts_with("measured otherwise: S121")).expect("it is missed");
+    let second = text.lines().find(|line| line.starts_with("bluefield2: ")).expect("it is said");
+    assert_eq!(second, format!("bluefield2: {line}"));
+    let held = "host_work_regular_expressions.byte_rate at 870 Mbit/s instead of 4 Gbit/s, with all else drawn: the answer is `yes`";
+    assert!(text.contains(held), "{text}");
+    let page: serde_json::Value =
+        serde_json::from_str(&answer(&[&compare[..], &["--format", "json"]].concat())).expect("it is JSON");
+    check(&page, &schema("compare.json"), "compare.json");
+    assert_eq!(page["devices"][0]["missed_rows"][0]["row"], "S121");
+    assert_eq!(page["verdict_turning_points"][0]["verdict"], "card");
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("read.toml");
+    let read = "[design]\nname = \"rd\"\ndevice = \"bluefield3\"\nobjective = \"most-throughput\"\nrank_by = \"throughput\"\n\
+                [[alternative]]\nname = \"read\"\nrequest = [ { read = \"client-host\", bytes = \"64 B\" } ]\n";
+    std::fs::write(&file, read).expect("it is written");
+    let text = wide_answer(&["plan", file.to_str().expect("a path")]);
+    let line = text.lines().find(|line| line.starts_with("answer: ")).expect("there is one");
+    assert!(line.contains("; client.cpu binds, so that the server may carry more; basis"), "{line}");
+}

@@ -31,10 +31,12 @@ const ROUNDING: f64 = 1e-6;
 pub struct Search {
     /// What is changed in the design so that what was found is planned.
     pub changes: Changes,
-    /// Alternatives that the choices make, over all systems.
+    /// Alternatives that the choices make, over all systems, and values of those in `set` that make no system.
     pub considered: usize,
-    /// Those that the system cannot run, each with the reason.
+    /// The alternatives that the system cannot run, each with the reason.
     pub left_out: Vec<(String, String)>,
+    /// The values that make no system, as in `cores=0`, each with the reason.
+    pub no_systems: Vec<(String, String)>,
     /// How many of the alternatives of choices are planned on.
     pub kept: usize,
     /// By how much another deployment may be better than what is taken, as a share: up to a hundredth where the first listed of
@@ -53,7 +55,7 @@ pub struct Margin {
     pub of: Option<String>,
     /// The values that the best mix takes; of the whole deployment one.
     pub taken: Vec<String>,
-    /// The values of the best mix without these; none where there is no such mix.
+    /// The values of the best mix that does without one of these; none where there is no such mix.
     pub next: Option<RunnerUp>,
 }
 
@@ -295,6 +297,8 @@ struct Looked {
     considered: usize,
     /// Those that run on none of the systems, each with the reason.
     left_out: Vec<(String, String)>,
+    /// The values that make no system, each with the reason.
+    no_systems: Vec<(String, String)>,
     /// Choices by which no setting of these systems goes: the device has nothing that theirs speak of.
     not_set: BTreeSet<String>,
 }
@@ -325,6 +329,8 @@ fn look(
     // Why a system is none, and why an alternative without choices of its own does not run on one: what a setting goes by may
     // make another on which it does.
     let (mut no_system, mut not_run) = (None, BTreeMap::new());
+    let mut no_systems = Vec::new();
+    let mut impossible = BTreeMap::new();
     let mut sets: Vec<(Deployment, Vec<String>)> = Vec::new();
     for of in systems(design)? {
         let mut own = changes.clone();
@@ -337,6 +343,7 @@ fn look(
         if is_known {
             continue;
         }
+        impossible.extend(design.impossible.iter().cloned());
         let router = || -> Result<Arc<Router>, miette::Report> {
             let system = setting
                 .system(&design, &design.device)
@@ -347,6 +354,8 @@ fn look(
         let router = match router() {
             Ok(router) => router,
             Err(error) => {
+                let said: Vec<String> = of.iter().map(|(name, value)| format!("{name}={value}")).collect();
+                no_systems.push((said.join(", "), error.to_string()));
                 no_system.get_or_insert(error);
                 continue;
             }
@@ -402,12 +411,14 @@ fn look(
     Ok(Looked {
         all,
         not_set,
-        considered: considered.len(),
+        considered: considered.len() + impossible.len() + no_systems.len(),
         left_out: refused
             .into_iter()
             .filter(|(name, _)| !runs.contains(name))
             .map(|(name, (_, reason))| (name, reason))
+            .chain(impossible)
             .collect(),
+        no_systems,
     })
 }
 
@@ -434,7 +445,7 @@ pub fn search(
             "`--set {name}` would hide what the design's `set` gives by a choice"
         ));
     }
-    let Looked { all, considered, left_out, not_set } = look(design, changes, setting, as_run)?;
+    let Looked { all, considered, left_out, no_systems, not_set } = look(design, changes, setting, as_run)?;
     let choices: Vec<&OpenChoice> = design.choices.iter().filter(|choice| choice.of.is_none()).collect();
     let searcher = Searcher { choices, all, most: MOST_SOLVED };
     let found = searcher.best(&searcher.open());
@@ -484,7 +495,7 @@ pub fn search(
     // What runs on another device takes part in no mix, and is shown beside it.
     let beside = design.alternatives.iter().filter(|one| one.device.is_some()).map(|one| one.name.clone());
     changes.only = Some(kept.into_iter().chain(beside).collect());
-    Ok(Some(Search { changes, considered, left_out, kept: count, gap, for_all }))
+    Ok(Some(Search { changes, considered, left_out, no_systems, kept: count, gap, for_all }))
 }
 
 /// By how much what is as good as `own` is better than what is as good as `other`; infinite where it costs nothing.
@@ -524,8 +535,10 @@ fn kept(on: &Candidates, taken: &Domains, design: &Design) -> Result<BTreeSet<St
     let best = composition(&seen.optimal);
     kept.extend(best.iter().cloned());
     for margin in margins_of(&narrowed, &ready, &best) {
-        let is_other = |one: &Alternative| fits(one, taken) && !takes(one, &margin);
-        kept.extend(on.solved(is_other).into_iter().flat_map(|(_, next)| composition(&next)));
+        for value in &margin.taken {
+            let is_other = |one: &Alternative| fits(one, taken) && !takes(one, &margin, value);
+            kept.extend(on.solved(is_other).into_iter().flat_map(|(_, next)| composition(&next)));
+        }
     }
     let mut by_rate: Vec<usize> = (0..ready.len()).collect();
     by_rate.sort_by(|a, b| seen.alone[*b].total.total_cmp(&seen.alone[*a].total));
@@ -538,10 +551,10 @@ fn kept(on: &Candidates, taken: &Domains, design: &Design) -> Result<BTreeSet<St
     Ok(kept)
 }
 
-/// Whether an alternative has one of the values that are taken of a choice.
-fn takes(one: &Alternative, margin: &Margin) -> bool {
+/// Whether an alternative has a value of a choice.
+fn takes(one: &Alternative, margin: &Margin, value: &String) -> bool {
     Some(&one.family) == margin.of.as_ref()
-        && one.choices.iter().any(|own| own.name == margin.choice && margin.taken.contains(&own.value))
+        && one.choices.iter().any(|own| own.name == margin.choice && own.value == *value)
 }
 
 /// The choices of the alternatives that a mix takes, with the values that it takes.
@@ -565,8 +578,8 @@ fn margins_of(design: &Design, ready: &[Ready], mix: &[String]) -> Vec<Margin> {
     of_requests.filter_map(margin).collect()
 }
 
-/// By how much the values that a mix takes of each choice of its requests are better than the best mix without them, by the
-/// demands of a plan.
+/// By how much the values that a mix takes of each choice of its requests are better than the best mix without one of them,
+/// by the demands of a plan.
 pub(crate) fn margins(
     design: &Design,
     ready: &[Ready],
@@ -592,12 +605,14 @@ pub(crate) fn margins(
     let Some((own, _)) = worth(&all) else { return Vec::new() };
     let mut margins = margins_of(design, ready, &mix);
     for margin in &mut margins {
-        let others = ready.iter().map(|one| &one.alternative);
-        let others: BTreeSet<String> = others
-            .filter(|one| one.device.is_none() && !takes(one, margin))
-            .map(|one| one.name.clone())
-            .collect();
-        margin.next = worth(&others).map(|(next, mix)| {
+        // Of several values the next best keeps all but the one that is missed least: without them all a mix is far from it.
+        let without = |value: &String| {
+            let others = ready.iter().map(|one| &one.alternative);
+            let others: BTreeSet<String> = others
+                .filter(|one| one.device.is_none() && !takes(one, margin, value))
+                .map(|one| one.name.clone())
+                .collect();
+            let (next, mix) = worth(&others)?;
             let values: BTreeSet<String> = ready
                 .iter()
                 .map(|one| &one.alternative)
@@ -607,8 +622,10 @@ pub(crate) fn margins(
                 .map(|choice| choice.value.clone())
                 .collect();
             let better_by = solve::better_by(design.objective, own, next);
-            RunnerUp { values: values.into_iter().collect(), better_by }
-        });
+            Some(RunnerUp { values: values.into_iter().collect(), better_by })
+        };
+        let next = margin.taken.iter().filter_map(without);
+        margin.next = next.reduce(|near, one| if one.better_by < near.better_by { one } else { near });
     }
     margins
 }

@@ -99,6 +99,8 @@ pub struct Comparison {
     pub host_load: f64,
     /// Numbers at an end of whose interval another device is the best.
     pub turns: Vec<Turn>,
+    /// What the draws say with one number held at an end of its interval: of those that move the difference most.
+    pub held: Vec<HeldAt>,
     /// Why the devices do not stand under like conditions, where they do not: then no answer is one about the devices.
     pub unlike: Option<String>,
     /// What is to be said of the comparison.
@@ -114,6 +116,19 @@ pub struct DrawsSay {
     pub best_in: f64,
     /// In which share none beats it by that.
     pub as_good_in: f64,
+}
+
+/// What the draws say with one number held at an end of its interval and all others drawn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HeldAt {
+    /// The number, as [`Turn`] has it.
+    pub number: String,
+    /// Its value there.
+    pub at: Quantity,
+    /// Its value as it is.
+    pub value: Quantity,
+    /// What the draws that count say there, widened by past errors.
+    pub said: DrawsSay,
 }
 
 /// A device with its plan.
@@ -153,6 +168,8 @@ pub struct Contest {
     pub design: Design,
     /// Its plan.
     pub checked: CheckedPlan,
+    /// Whether its system is another one than the rows about the design measured ([`Setting::is_other_system`]).
+    pub is_other_system: bool,
     /// The steps that nothing published is about, each with its alternative.
     pub without_evidence: Vec<(String, Verb, Path)>,
     /// What was found of the choices that the design leaves open.
@@ -163,8 +180,11 @@ pub struct Contest {
     pub latency_s: Ranged,
     /// How well that is known.
     pub latency_basis: Basis,
-    /// Cores of the host that are busy at the load that is compared, in the mix of [`Contest::sparing`].
+    /// Cores of the host that are busy at the load that is compared, in the mix of [`Contest::sparing`]: at most
+    /// those that requests may use.
     pub host_cores: Ranged,
+    /// In which share of the draws it carries the load at which the host's time is compared.
+    pub host_load_carried_in: f64,
     /// The mix that spares the host most at that load, with its shares: by another goal not the best one.
     pub sparing: Vec<(String, f64)>,
     /// How well that is known.
@@ -246,6 +266,8 @@ struct Figures {
     most: f64,
     latency_s: f64,
     host_cores: f64,
+    /// Whether it carries the load at which the host's time is compared.
+    carries_host_load: bool,
 }
 
 impl Figures {
@@ -264,6 +286,7 @@ struct Runner {
     ready: Vec<Ready>,
     settled: Settled,
     open: Vec<Mechanism>,
+    is_other_system: bool,
 }
 
 /// The numbers of all entrants, and by which of them each one's own goes.
@@ -354,6 +377,11 @@ impl Comparison {
         Ok(joint.compared(ask, contenders, host_load))
     }
 }
+
+/// Ends of intervals at which a number is held in all draws: those that move the difference most.
+const MOST_HELD: usize = 6;
+/// Cores of the host that nobody would see freed.
+const SEEN_CORES: f64 = 0.005;
 
 /// The values that an entrant takes of choices of the whole deployment.
 fn deployed(own: &Option<OnDevice>) -> Option<BTreeMap<String, String>> {
@@ -504,8 +532,17 @@ fn contender_in(
         design.set.iter().chain(&ask.setting.settings).filter(|set| !has.is_of(set)).cloned().collect();
     let as_run = |design: Design| as_run(design, testbed, &has);
     let design = as_run(design);
-    let system = setting.system(&design, device)?;
-    let mut left_out = Vec::new();
+    let deployed = |of| {
+        let mut own = changes.clone();
+        own.parameters.extend(of);
+        Ok::<_, miette::Report>(as_run(ask.design.changed(&own)?))
+    };
+    // A value of a choice that makes no system is left out where another makes one.
+    let system = setting.system(&design, device).or_else(|error| {
+        let mut others = choices::systems(&design)?.into_iter().skip(1);
+        others.find_map(|of| setting.system(&deployed(of).ok()?, device).ok()).ok_or(error)
+    })?;
+    let mut left_out = design.impossible.clone();
     let mut kept = BTreeSet::new();
     for one in &design.alternatives {
         if let Some(own) = &one.device {
@@ -516,9 +553,7 @@ fn contender_in(
         // With one value of what its settings go by it may run where with another it does not.
         let mut why = None;
         for of in choices::systems(&design)? {
-            let mut own = changes.clone();
-            own.parameters.extend(of);
-            let alone = as_run(ask.design.changed(&own)?).with_only(&[one.name.clone()].into());
+            let alone = deployed(of)?.with_only(&[one.name.clone()].into());
             match prepare_any(&alone, &setting) {
                 Ok(_) => {
                     kept.insert(one.name.clone());
@@ -628,7 +663,18 @@ fn run(
             (None, Ok(settled)) => {
                 let design = design.clone();
                 let search = prepared[at].as_ref().and_then(|own| own.search.clone());
-                runners.push(Runner { at, search, design, ready, settled, open: Vec::new() });
+                let own =
+                    prepared[at].as_ref().map(|own| own.setting.is_other_system(&design)).transpose()?;
+                let is_other_system = own.unwrap_or(true);
+                runners.push(Runner {
+                    at,
+                    search,
+                    design,
+                    ready,
+                    settled,
+                    open: Vec::new(),
+                    is_other_system,
+                });
             }
             (None, Err(error)) if error.is::<PlanError>() => contenders[at].outcome = Err(error.to_string()),
             (None, Err(error)) => return Err(error),
@@ -680,6 +726,75 @@ struct Joint {
     moved: Vec<MovedFigures<Figures>>,
     /// Each number that is drawn at either end.
     at_values: Vec<AtValue>,
+    /// The draws with one number held at an end, with its place in `at_values`.
+    held: Vec<(usize, Vec<Vec<Option<Figures>>>)>,
+    front: Front,
+    /// By device, the cores of the host that requests may use.
+    usable: Vec<f64>,
+}
+
+/// Which device is compared with which, at the numbers as they are.
+struct Front {
+    /// Those without processors of their own, and the others.
+    plain: Vec<usize>,
+    cards: Vec<usize>,
+    best: Option<usize>,
+    reference: Option<usize>,
+    card: Option<usize>,
+}
+
+impl Front {
+    /// `beats` is by a hundredth, `better` by anything; `first` is that beside which the others are told, where one is.
+    fn of(objective: Objective, point: &[Figures], is_plain: &[bool], first: Option<usize>) -> Front {
+        let better_by = |own: usize, than: usize| better_by(objective, point[own].worth, point[than].worth);
+        let best_of = |among: &mut dyn Iterator<Item = usize>| {
+            among.reduce(|best, one| if better_by(one, best) > 1.0 { one } else { best })
+        };
+        let is_as_good = |one: usize, best: usize| !beats(objective, point[best].worth, point[one].worth);
+        // Of cards that tie, the one that leaves most of the host free, in whatever order they were named.
+        let sparing = |best: usize, among: &[usize]| {
+            let tied = among.iter().copied().filter(|one| is_as_good(*one, best));
+            let cores = |one: usize| {
+                if point[one].host_cores.is_nan() { f64::INFINITY } else { point[one].host_cores }
+            };
+            std::iter::once(best)
+                .chain(tied)
+                .reduce(|least, one| if cores(one) < cores(least) - SEEN_CORES { one } else { least })
+                .unwrap_or(best)
+        };
+        let (plain, cards): (Vec<usize>, Vec<usize>) = (0..point.len()).partition(|index| is_plain[*index]);
+        let best_card = best_of(&mut cards.iter().copied()).map(|best| sparing(best, &cards));
+        // The simpler of two that are as good is the better one.
+        let best = best_of(&mut (0..point.len())).map(|best| {
+            let simpler = plain.iter().copied().find(|one| is_as_good(*one, best));
+            simpler.or(best_card).unwrap_or(best)
+        });
+        let reference = first.or_else(|| {
+            best_of(&mut plain.iter().copied())
+                .filter(|_| !cards.is_empty())
+                .or_else(|| best_of(&mut (0..point.len()).filter(|one| Some(*one) != best)))
+        });
+        // The card that one would buy by the numbers as they are: the best of several in each draw would gain by every error.
+        let card = best_card.filter(|_| !plain.is_empty());
+        Front { plain, cards, best, reference, card }
+    }
+
+    /// The device that is told beside the reference.
+    fn named(&self) -> Option<usize> {
+        let best = self.best.filter(|best| Some(*best) != self.reference);
+        let others = self.plain.iter().chain(&self.cards).copied();
+        self.card.or(best).or_else(|| others.min().filter(|one| Some(*one) != self.reference))
+    }
+}
+
+/// Which of several worths is the better one, and by which ratio.
+fn better_by(objective: Objective, worth: f64, than: f64) -> f64 {
+    1.0 + solve::better_by(objective, worth, than)
+}
+
+/// Whether one worth beats another by a hundredth.
+fn beats(objective: Objective, worth: f64, other: f64) -> bool {
+    better_by(objective, worth, other) > 1.0 / (1.0 - WORTH_BUILDING)
 }
 
 /// What one device gives with some numbers moved.
@@ -718,6 +833,7 @@ fn figures_of(
             false => sparing(design, parts, folds, most, host_load).map_or(f64::NAN, |(cores, _)| cores),
         }
     };
+    let carries = |most: f64| most >= host_load * (1.0 - 2e-6);
     match evaluate(design, parts, folds, false) {
         Ok(seen) => Figures {
             worth: solve::worth(design, parts, folds, &seen.optimal),
@@ -727,12 +843,15 @@ fn figures_of(
             },
             latency_s,
             host_cores: host_cores(seen.optimal.total),
+            carries_host_load: carries(seen.optimal.total),
         },
         // A load that the stations do not carry with these numbers is an answer, as in a plan.
         Err(_) => {
             let carried = evaluate(&design.seeking(Objective::MostThroughput), parts, folds, false);
-            let host_cores = carried.map_or(f64::NAN, |seen| host_cores(seen.optimal.total));
-            Figures { worth: f64::NAN, most: f64::INFINITY, latency_s, host_cores }
+            let (host_cores, carries_host_load) = carried.map_or((f64::NAN, false), |seen| {
+                (host_cores(seen.optimal.total), carries(seen.optimal.total))
+            });
+            Figures { worth: f64::NAN, most: f64::INFINITY, latency_s, host_cores, carries_host_load }
         }
     }
 }
@@ -766,6 +885,7 @@ impl Joint {
                 ready: one.ready.clone(),
                 settled: one.settled.clone(),
                 open: Vec::new(),
+                is_other_system: one.is_other_system,
             })
             .collect();
         let bases: Vec<Base<'_>> =
@@ -800,15 +920,23 @@ impl Joint {
             .collect();
         // Devices that leave the same open have the same in each draw.
         let mechanisms = MechanismSample::new(ask.seed);
-        let draws = side_by_side(DRAWS, |draw| {
-            let of = |index: usize| {
-                let which = mechanisms.at(draw, others[index].len()).map_or(0, |which| 1 + which);
-                let base = if which == 0 { &bases[index] } else { &others[index][which - 1] };
-                let moves = samples[index][which].at(draw);
-                figures(base, &moves, &lean[index], host_load)
-            };
-            (0..lean.len()).map(of).collect::<Vec<_>>()
-        });
+        let drawn = |held: Option<(&str, Quantity)>| {
+            side_by_side(DRAWS, |draw| {
+                let of = |index: usize| {
+                    let which = mechanisms.at(draw, others[index].len()).map_or(0, |which| 1 + which);
+                    let base = if which == 0 { &bases[index] } else { &others[index][which - 1] };
+                    let mut moves = samples[index][which].at(draw);
+                    if let Some((number, at)) = held {
+                        let is_held =
+                            |own: &Factor| shared.of(index, own).is_some_and(|one| one.id == number);
+                        moves.iter_mut().filter(|(own, _)| is_held(own)).for_each(|(_, value)| *value = at);
+                    }
+                    figures(base, &moves, &lean[index], host_load)
+                };
+                (0..lean.len()).map(of).collect::<Vec<_>>()
+            })
+        };
+        let draws = drawn(None);
         let as_it_is = bases.iter().zip(&lean).map(|(base, one)| {
             let (folds, parts) = (&one.settled.folds, base.parts());
             let seen = figures_of(base, &parts, folds, &one.settled.shares, host_load);
@@ -836,21 +964,35 @@ impl Joint {
             }),
         };
         let objective = lean[0].design.objective;
+        let is_plain: Vec<bool> = shared.systems.iter().map(|system| system.mode == "nic").collect();
+        let first = ask.beside_first.then(|| lean.iter().position(|one| one.at == 0)).flatten();
+        let front = Front::of(objective, &point, &is_plain, first);
+        let held = moving(objective, &front, &point, &at_values).into_iter().map(|place| {
+            let AtValue { number, at, .. } = &at_values[place];
+            (place, drawn(Some((number, *at))))
+        });
+        let held = held.collect();
+        let usable = shared.systems.iter().map(|system| {
+            let open = system.open_host_threads().map(|(open, _)| open);
+            let cores = open.or_else(|| Some(system.host()?.processor.threads()));
+            cores.map_or(f64::INFINITY, |cores| cores as f64)
+        });
+        let usable = usable.collect();
         let of_base = (0..DRAWS).map(|draw| mechanisms.at(draw, 1).is_none()).collect();
         let open: BTreeSet<&String> =
             runners.iter().flat_map(|one| &one.open).map(|open| &open.name).collect();
         let open = open.into_iter().cloned().collect();
-        Ok(Joint { objective, point, sparing, draws, of_base, open, moved, at_values })
+        Ok(Joint { objective, point, sparing, draws, of_base, open, moved, at_values, held, front, usable })
     }
 
     /// Whether a worth is the better one, and by which ratio.
     fn better_by(&self, worth: f64, than: f64) -> f64 {
-        1.0 + solve::better_by(self.objective, worth, than)
+        better_by(self.objective, worth, than)
     }
 
     /// Whether one beats another by a hundredth.
     fn beats(&self, worth: f64, other: f64) -> bool {
-        self.better_by(worth, other) > 1.0 / (1.0 - WORTH_BUILDING)
+        beats(self.objective, worth, other)
     }
 
     fn kind(&self) -> FigureKind {
@@ -865,10 +1007,12 @@ impl Joint {
         &self,
         index: usize,
         (lesson, kind): (Lesson, FigureKind),
+        most: f64,
         figure: impl Fn(&Figures) -> f64,
     ) -> Ranged {
         let drawn = self.draws.iter().filter_map(|draw| draw[index].as_ref()).map(&figure);
-        let sample = drawn.filter(|value| value.is_finite()).map(|value| (value, f64::INFINITY)).collect();
+        let drawn = drawn.filter(|value| value.is_finite());
+        let sample = drawn.map(|value| (value.min(most), most)).collect();
         Ranged::of(figure(&self.point[index]), &Widened::new(sample, &lesson.sizes(kind)))
     }
 
@@ -894,9 +1038,14 @@ impl Joint {
         let cores = |seen: &Figures| seen.host_cores;
         let ((latency_basis, of_latency), (host_basis, of_host)) = (known(&latency), known(&cores));
         Contest {
-            latency_s: self.ranged(index, (of_latency, FigureKind::Latency), latency),
+            latency_s: self.ranged(index, (of_latency, FigureKind::Latency), f64::INFINITY, latency),
             latency_basis,
-            host_cores: self.ranged(index, (of_host, FigureKind::Throughput), cores),
+            host_cores: self.ranged(index, (of_host, FigureKind::Throughput), self.usable[index], cores),
+            host_load_carried_in: {
+                let drawn = self.draws.iter().filter_map(|draw| draw[index].as_ref());
+                drawn.filter(|seen| seen.carries_host_load).count() as f64 / self.draws.len().max(1) as f64
+            },
+            is_other_system: runner.is_other_system,
             host_basis,
             lesson: checked.plan.recommendation.lesson,
             of_host,
@@ -928,26 +1077,8 @@ impl Joint {
 
     fn compared(self, ask: &CompareAsk<'_>, mut contenders: Vec<Contender>, host_load: f64) -> Comparison {
         let at: Vec<usize> = (0..contenders.len()).filter(|at| contenders[*at].outcome.is_ok()).collect();
-        let best_of = |among: &mut dyn Iterator<Item = usize>| {
-            among.reduce(|best, one| {
-                let (own, other) = (self.point[one].worth, self.point[best].worth);
-                if self.better_by(own, other) > 1.0 { one } else { best }
-            })
-        };
-        let is_plain = |index: &usize| contenders[at[*index]].is_plain();
-        let (plain, cards): (Vec<usize>, Vec<usize>) = (0..at.len()).partition(is_plain);
-        let best = best_of(&mut (0..at.len()));
-        // The simpler of two that are as good is the better one.
-        let best = best.map(|best| {
-            let good = |one: &&usize| !self.beats(self.point[best].worth, self.point[**one].worth);
-            plain.iter().find(good).copied().unwrap_or(best)
-        });
-        let reference = match ask.beside_first {
-            true => at.iter().position(|one| *one == 0),
-            false => best_of(&mut plain.iter().copied())
-                .filter(|_| at.len() > plain.len())
-                .or_else(|| best_of(&mut (0..at.len()).filter(|one| Some(*one) != best))),
-        };
+        let Front { plain, best, reference, card, .. } = &self.front;
+        let (best, reference, card) = (*best, *reference, *card);
         // A ratio is known no better than either side of it.
         let own = |index: usize| contenders[at[index]].planned().lesson;
         let lesson = |index: usize| match reference.map(own) {
@@ -971,11 +1102,8 @@ impl Joint {
         let reach: Vec<Reach> = at.iter().map(|at| contenders[*at].planned().reach()).collect();
         // Of each draw that counts, each device's worth as it is drawn, and as a past error may have it; nothing of one without
         // a plan there. Where nobody has one nobody is the better.
-        let worths: Vec<DrawnWorths> = self
-            .draws
-            .iter()
-            .enumerate()
-            .map(|(draw, seen)| {
+        let worths_of = |draws: &[Vec<Option<Figures>>]| -> Vec<DrawnWorths> {
+            let of_draw = |(draw, seen): (usize, &Vec<Option<Figures>>)| {
                 let widened = |index: usize| {
                     let worth = seen[index]?.carried()? * errors[first(seen, index)][draw];
                     let beside = reference.and_then(|other| Some((seen[other].as_ref()?, reach[other])));
@@ -986,9 +1114,11 @@ impl Joint {
                     drawn: seen.iter().map(|seen| seen.as_ref()?.carried()).collect(),
                     widened: (0..seen.len()).map(widened).collect(),
                 }
-            })
-            .filter(|draw| draw.drawn.iter().any(Option::is_some))
-            .collect();
+            };
+            let all = draws.iter().enumerate().map(of_draw);
+            all.filter(|draw| draw.drawn.iter().any(Option::is_some)).collect()
+        };
+        let worths = worths_of(&self.draws);
         let beaten = |draw: &[Option<f64>], index: usize, by: usize| match (draw[index], draw[by]) {
             (Some(own), Some(other)) => self.beats(other, own),
             (None, other) => other.is_some(),
@@ -997,11 +1127,16 @@ impl Joint {
         let all = |_: &DrawnWorths| true;
         let widened = |draw: &DrawnWorths| draw.widened.clone();
         let drawn = |draw: &DrawnWorths| draw.drawn.clone();
-        let share = |of: &dyn Fn(&DrawnWorths) -> bool,
-                     which: &dyn Fn(&DrawnWorths) -> Vec<Option<f64>>,
-                     is: &dyn Fn(&[Option<f64>]) -> bool| {
+        let share_in = |worths: &[DrawnWorths],
+                        of: &dyn Fn(&DrawnWorths) -> bool,
+                        which: &dyn Fn(&DrawnWorths) -> Vec<Option<f64>>,
+                        is: &dyn Fn(&[Option<f64>]) -> bool| {
             let own = || worths.iter().filter(|draw| of(draw));
             own().filter(|draw| is(&which(draw))).count() as f64 / own().count().max(1) as f64
+        };
+        let share = |which: &dyn Fn(&DrawnWorths) -> Vec<Option<f64>>,
+                     is: &dyn Fn(&[Option<f64>]) -> bool| {
+            share_in(&worths, &all, which, is)
         };
         for index in 0..at.len() {
             let others = || (0..at.len()).filter(move |other| *other != index);
@@ -1020,8 +1155,8 @@ impl Joint {
                 let is_better = |draw: &[Option<f64>]| beaten(draw, other, index);
                 DeviceRatio {
                     ratio: is_told.then(|| Ranged::of(value, &Widened::new(ratios, &[]))),
-                    better_in: share(&all, &widened, &is_better),
-                    better_without_errors_in: share(&all, &drawn, &is_better),
+                    better_in: share(&widened, &is_better),
+                    better_without_errors_in: share(&drawn, &is_better),
                     freed_cores: self.freed(index, other, ask.seed, &contenders, &at),
                     drawn: self.drawn(index, other),
                 }
@@ -1029,28 +1164,36 @@ impl Joint {
             let carried = worths.iter().filter(|draw| draw.drawn[index].is_some()).count();
             if let Ok(own) = &mut contenders[at[index]].outcome {
                 own.over = over;
-                own.best_in = share(&all, &widened, &is_best);
-                own.as_good_in = share(&all, &widened, &is_as_good);
-                own.without_errors = (share(&all, &drawn, &is_best), share(&all, &drawn, &is_as_good));
+                own.best_in = share(&widened, &is_best);
+                own.as_good_in = share(&widened, &is_as_good);
+                own.without_errors = (share(&drawn, &is_best), share(&drawn, &is_as_good));
                 own.carried_in = carried as f64 / self.draws.len().max(1) as f64;
             }
         }
-        let is_mixed = !plain.is_empty() && !cards.is_empty();
-        // The card that one would buy by the numbers as they are: the best of several in each draw would gain by every error.
-        let card = best_of(&mut cards.iter().copied()).filter(|_| is_mixed);
-        let said = |of: &dyn Fn(&DrawnWorths) -> bool, which: &dyn Fn(&DrawnWorths) -> Vec<Option<f64>>| {
+        let said_in = |worths: &[DrawnWorths],
+                       of: &dyn Fn(&DrawnWorths) -> bool,
+                       which: &dyn Fn(&DrawnWorths) -> Vec<Option<f64>>| {
             let best = best.unwrap_or(0);
             let others = || (0..at.len()).filter(move |other| *other != best);
             DrawsSay {
                 card_best_in: card.map(|card| {
-                    share(of, which, &|draw| plain.iter().all(|plain| beaten(draw, *plain, card)))
+                    share_in(worths, of, which, &|draw| plain.iter().all(|plain| beaten(draw, *plain, card)))
                 }),
-                best_in: share(of, which, &|draw| others().all(|other| beaten(draw, other, best))),
-                as_good_in: share(of, which, &|draw| {
+                best_in: share_in(worths, of, which, &|draw| others().all(|other| beaten(draw, other, best))),
+                as_good_in: share_in(worths, of, which, &|draw| {
                     draw[best].is_some() && !others().any(|other| beaten(draw, best, other))
                 }),
             }
         };
+        let said = |of: &dyn Fn(&DrawnWorths) -> bool, which: &dyn Fn(&DrawnWorths) -> Vec<Option<f64>>| {
+            said_in(&worths, of, which)
+        };
+        let held = self.held.iter().map(|(place, draws)| {
+            let AtValue { number, at, value, .. } = &self.at_values[*place];
+            let said = said_in(&worths_of(draws), &all, &widened);
+            HeldAt { number: number.clone(), at: *at, value: *value, said }
+        });
+        let held = held.collect();
         let is_base = |draw: &DrawnWorths| draw.of_base;
         let is_other = |draw: &DrawnWorths| !draw.of_base;
         let turns = best.map_or_else(Vec::new, |best| self.turns(best, &at));
@@ -1069,6 +1212,7 @@ impl Joint {
             counted_in: worths.len() as f64 / self.draws.len().max(1) as f64,
             host_load,
             turns,
+            held,
             notes,
             contenders,
         }
@@ -1154,14 +1298,18 @@ impl Joint {
             places.into_iter().map(|at| error.quantile(at)).collect()
         };
         let (of_own, of_other) = (errors(index), errors(other));
+        let most = self.usable[other];
         let freed = both().map(|(draw, own, other)| {
             // What both take exactly alike they take for the same thing.
             if (own.host_cores - other.host_cores).abs() <= 1e-6 * other.host_cores {
                 return 0.0;
             }
-            other.host_cores * of_other[draw] - own.host_cores * of_own[draw]
+            // No more are busy than requests may use.
+            let busy = |cores: f64, usable: f64| if cores > usable { usable } else { cores };
+            busy(other.host_cores * of_other[draw], most)
+                - busy(own.host_cores * of_own[draw], self.usable[index])
         });
-        let freed = freed.filter(|cores| cores.is_finite()).map(|cores| (cores, f64::INFINITY)).collect();
+        let freed = freed.filter(|cores| cores.is_finite()).map(|cores| (cores, most)).collect();
         let value = self.point[other].host_cores - self.point[index].host_cores;
         Ranged::of(value, &Widened::new(freed, &[]))
     }
@@ -1191,6 +1339,24 @@ impl Joint {
         };
         self.at_values.iter().filter_map(turn).collect()
     }
+}
+
+/// The ends of numbers, by their places, that move what the first line tells by most, the most first.
+fn moving(objective: Objective, front: &Front, point: &[Figures], at_values: &[AtValue]) -> Vec<usize> {
+    let Some((own, than)) = front.named().zip(front.reference) else { return Vec::new() };
+    let ratio = |own: Option<f64>, than: Option<f64>| Some(better_by(objective, own?, than?).ln());
+    let as_it_is = ratio(point[own].carried(), point[than].carried());
+    let moved = |one: &AtValue| match (ratio(one.worths[own], one.worths[than]), as_it_is) {
+        (Some(there), Some(here)) if there == here => 0.0,
+        (Some(there), Some(here)) => (there - here).abs(),
+        (None, None) => 0.0,
+        _ => f64::INFINITY,
+    };
+    let mut all: Vec<(usize, f64)> = at_values.iter().map(moved).enumerate().collect();
+    // What moves it by less than what counts makes no other answer.
+    all.retain(|(_, by)| *by > -(1.0 - WORTH_BUILDING).ln());
+    all.sort_by(|a, b| b.1.total_cmp(&a.1));
+    all.into_iter().take(MOST_HELD).map(|(place, _)| place).collect()
 }
 
 /// A device's own factor of a shared number, with its value and the figures at an end; nothing where it is no system there.

@@ -310,7 +310,7 @@ impl Setting {
             None if !is_asked => return Ok(false),
             None => plain(&self.library).system(design, &design.device)?,
             Some(text) => {
-                let measured = published::on_its_system(design, text);
+                let Some(measured) = published::on_its_system(design, text) else { return Ok(true) };
                 let is_same = (&measured.device, &measured.testbed, &measured.mode, &measured.set)
                     == (&design.device, &design.testbed, &design.mode, &design.set);
                 if is_same && !is_asked && self.library.is_builtin() {

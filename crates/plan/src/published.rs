@@ -297,6 +297,9 @@ pub fn missed_of(design: &Design, system: &System) -> Vec<Missed> {
             }
             false => alternatives.iter().copied().any(&mut is_same),
         };
+        // A comparison is about whoever has both sides of it.
+        let over = experiment.over();
+        let is_about = is_about && (over.is_empty() || over.iter().copied().any(&mut is_same));
         // What parameters changed besides, no row measured.
         let mut rows = design.alternatives.iter().flat_map(|one| &one.rows);
         let is_as_shipped = design.name == name
@@ -348,8 +351,9 @@ fn filled_by<'f>(file: &'f toml::Table, mix: &str) -> Option<Vec<&'f str>> {
     Some(own.get("fill")?.as_array()?.iter().filter_map(toml::Value::as_str).collect())
 }
 
-/// The design on the system that the shipped text of its name has it on.
-pub(crate) fn on_its_system(design: &Design, shipped: &str) -> Design {
+/// The design on the system that the shipped text of its name has it on; none where that goes by a choice which this design
+/// does not leave open, so that no value of it is the shipped one.
+pub(crate) fn on_its_system(design: &Design, shipped: &str) -> Option<Design> {
     let file: toml::Table = shipped.parse().expect("a shipped design is TOML");
     let of_design = |key: &str| file["design"].get(key);
     let word = |key: &str| of_design(key).and_then(toml::Value::as_str).map(str::to_string);
@@ -363,9 +367,13 @@ pub(crate) fn on_its_system(design: &Design, shipped: &str) -> Design {
         })
     };
     let set = set.into_iter().flatten().filter_map(|one| Some(as_chosen(one.as_str()?)));
-    design.set = set.collect();
+    let set: Vec<String> = set.collect();
+    if set.iter().any(|one| one.contains('{')) {
+        return None;
+    }
+    design.set = set;
     design.set_at = Vec::new();
-    design
+    Some(design)
 }
 
 /// An alternative as a design file has it.
@@ -542,6 +550,16 @@ mod tests {
             assert_eq!(rows(&changed), rows(text), "{new}");
             assert!(missed(&changed).iter().all(|one| !one.is_as_shipped), "{new}");
         }
+        // A comparison is about whoever has both sides of it as they were measured.
+        let of_clients = |text: &str| rows(text).contains(&"W001");
+        let at = text.find("[[alternative]]\nname = \"A1\"").expect("it has A1") + 1;
+        let end = at + text[at..].find("[[alternative]]").expect("others follow");
+        let own = &text[at..end];
+        let read = "    { read = \"soc-host\", bytes = \"chunk\" },\n";
+        let slower = own.replace("code = \"A1\"\n", "").replacen(read, &read.repeat(2), 1);
+        assert!(slower.matches(read).count() == 2 && !slower.contains("code = "), "{slower}");
+        let changed = format!("{}{slower}{}", &text[..at], &text[end..]);
+        assert!(of_clients(text) && !of_clients(&changed), "{:?}", rows(&changed));
         let other = "[design]\nname = \"replication\"\ndevice = \"bluefield2\"\nobjective = \"most-throughput\"\n\
                      rank_by = \"throughput\"\n[[alternative]]\nname = \"A1\"\n\
                      request = [{ read = \"client-host\", bytes = \"64 B\" }]\n";

@@ -201,6 +201,56 @@ fn what_a_device_cannot_do_is_told_by_its_choice() {
     );
 }
 
+/// A value that makes no system, or that a send queue does not hold, is left out with its reason; where no value is possible
+/// that is refused.
+#[test]
+fn what_a_value_makes_impossible_is_left_out_and_counted() {
+    let steps = r#"{ read = "client-soc", bytes = "64 B" }"#;
+    let of_mtu = |values: &str| {
+        let text = text_of(&format!("mtu = [{values}]"), "", steps);
+        found(&parse(
+            &text.replace("objective", "set = [\"soc.pcie_mtu={mtu}\"]\nobjective"),
+            &Changes::default(),
+        ))
+    };
+    for values in ["\"1000 B\", \"512 B\", \"128 B\"", "\"512 B\", \"1000 B\", \"128 B\""] {
+        let search = of_mtu(values).expect("two are systems").expect("it has choices");
+        let [(value, why)] = &search.no_systems[..] else { panic!("{:?}", search.no_systems) };
+        assert!(value == "mtu=1000 B" && why.contains("power of two"), "{value}: {why}");
+        assert_eq!((search.considered, search.for_all[0].taken.join("")), (1, "512 B".to_string()));
+    }
+    let refused = of_mtu("\"1000 B\", \"100 B\"").expect_err("none is a system").to_string();
+    assert!(refused.contains("power of two"), "{refused}");
+    let batched = steps.replace("64 B\"", "64 B\", batch = \"{batch}\"");
+    let of_batch = |values: &str| {
+        let text = text_of("", &format!("batch = [{values}]"), &batched);
+        Design::parse(&text, "design.toml", &designs(), &Changes::default())
+    };
+    let design = of_batch("1, 16, 1000000").expect("two are possible");
+    let search = found(&design).expect("it is searched").expect("it has choices");
+    let [(name, why)] = &search.left_out[..] else { panic!("{:?}", search.left_out) };
+    assert!(name == "echo[batch=1000000]" && why.contains("holds 128"), "{name}: {why}");
+    assert_eq!((search.considered, search.kept), (3, 2));
+    for values in ["1000000, 129", "0, 1"] {
+        of_batch(values).expect_err("none is possible, or it is no batch");
+    }
+}
+
+/// Where a mix takes several values, the next best is the best mix without one of them, and not one without them all.
+#[test]
+fn the_next_best_keeps_the_other_values_of_a_mix() {
+    let text = text_of("", "at = [\"host\", \"soc\"]", ECHO);
+    let design = parse(&text, &Changes::default());
+    let study = study_of(&design, &Changes::default(), &setting(&[], &[])).expect("it has a plan");
+    let [margin] = &study.margins[..] else { panic!("{:?}", study.margins) };
+    assert_eq!(margin.taken, ["host", "soc"]);
+    let next = margin.next.as_ref().expect("either of them alone");
+    let plan = &study.checked.plan;
+    let [host, soc] = ["host", "soc"].map(|at| alone(plan, &format!("echo[at={at}]")).rate.value);
+    assert_eq!(next.values, [if host > soc { "host" } else { "soc" }]);
+    near("over the next best", next.better_by, plan.optimal.rate.value / host.max(soc) - 1.0, 0.02);
+}
+
 #[test]
 fn choices_that_cannot_be_meant_are_refused() {
     let parsed = |text: &str, values: &[(&str, &str)]| {

@@ -146,6 +146,12 @@ fn a_row_is_about_the_system_that_is_shipped() {
     assert!(is_other(&modes, &replication));
     let elsewhere = replication.replace("testbed = \"rack\"", "testbed = \"rack-cli\"");
     assert!(is_other(&plain, &elsewhere), "the design says otherwise");
+    // A setting by a choice that the copy has no more, or calls otherwise, is another.
+    let aggregate = text("aggregate-bf3.toml");
+    let renamed = aggregate.replace("dpa_cores", "cores");
+    let dropped = aggregate.lines().filter(|line| !line.contains("dpa_cores")).collect::<Vec<_>>().join("\n");
+    assert!(!is_other(&plain, &aggregate) && renamed != aggregate && dropped != aggregate);
+    assert!(is_other(&plain, &renamed) && is_other(&plain, &dropped));
     // A design of one's own is on its own system.
     let own = replication.replace("name = \"replication\"", "name = \"mine\"");
     assert!(

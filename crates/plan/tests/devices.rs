@@ -445,3 +445,61 @@ fn a_load_that_one_device_does_not_carry_refuses_no_other() {
         comparison.contenders.iter().map(|one| one.outcome.as_ref().err()).collect();
     assert!(why[0].is_none() && why[1].is_some_and(|why| why.contains("host.cpu")), "{why:?}");
 }
+
+/// Of cards that tie the one that leaves most of the host free is the one that is told, in whatever order they are named.
+#[test]
+fn of_cards_that_tie_the_one_that_spares_the_host_is_told() {
+    let design = parse(&text("nvme-of-target.toml"), &Changes::default());
+    for devices in [["bluefield2", "bluefield3", "connectx7"], ["bluefield3", "bluefield2", "connectx7"]] {
+        let comparison = compared(&design, &setting(&[], &[]), &devices).expect("all have a plan");
+        let cores = |device: &str| contest(&comparison, device).host_cores.value;
+        assert!(cores("bluefield3") < cores("bluefield2"), "{devices:?}");
+        let card = comparison.card.expect("two are cards");
+        assert_eq!(comparison.contenders[card].name, "bluefield3");
+    }
+}
+
+/// No more of the host's cores are busy, or freed, than requests may use, and how often the load is not carried is told.
+#[test]
+fn no_more_cores_are_freed_than_requests_may_use() {
+    for (limit, cores) in [("", 24.0), ("[constraints]\nhost_cpu_share = 0.25\n", 6.0)] {
+        let text = HOST.replacen("[[alternative]]", &format!("{limit}[[alternative]]"), 1);
+        let design = parse(&text, &Changes::default());
+        let comparison =
+            compared(&design, &setting(&[], &[]), &["bluefield2", "connectx6"]).expect("both have a plan");
+        let (card, plain) = (contest(&comparison, "bluefield2"), contest(&comparison, "connectx6"));
+        let freed = card.over.expect("it is not the reference").freed_cores;
+        assert!(freed.range_95.1 <= cores && freed.value <= cores, "{freed:?} of {cores}");
+        near("cores of the plain NIC", plain.host_cores.range_95.1, cores, 1e-3);
+        // Its own rate is the load, which it carries in the draws in which it is no slower.
+        let carried = plain.host_load_carried_in;
+        assert!(0.2 < carried && carried < 0.8, "{carried}");
+    }
+}
+
+/// A number that makes another answer where all draws have it at its end is found, though no other device is the best there.
+#[test]
+fn a_number_that_makes_another_answer_is_found() {
+    let design = parse(&text("regex-logs.toml"), &Changes::default());
+    let comparison =
+        compared(&design, &setting(&[], &[]), &["bluefield2", "connectx7"]).expect("both have a plan");
+    assert_eq!(comparison.turns, []);
+    let of = |said: DrawsSay| said.card_best_in.expect("one is a card");
+    assert!(of(comparison.said) < 0.8, "{:?}", comparison.said);
+    let rate = comparison.held.iter().find(|one| one.number == "host_work_regular_expressions.byte_rate");
+    let rate = rate.unwrap_or_else(|| panic!("{:?}", comparison.held));
+    assert!(rate.at.base() < rate.value.base() && of(rate.said) >= 0.8, "{rate:?}");
+}
+
+/// A value of a choice that makes no system is left out of what each device runs, wherever it is listed.
+#[test]
+fn a_value_that_is_no_system_ends_no_comparison() {
+    let open = HOST.replace("set = [\"soc.cores=4\"]", "set = [\"soc.cores={cores}\"]");
+    let open = format!("{open}\n[choose]\ncores = [0, 4]\n");
+    let design = parse(&open, &Changes::default());
+    let comparison =
+        compared(&design, &setting(&[], &[]), &["bluefield2", "connectx6"]).expect("both have a plan");
+    let search = contest(&comparison, "bluefield2").search.as_ref().expect("it has a choice");
+    let [(value, _)] = &search.no_systems[..] else { panic!("{:?}", search.no_systems) };
+    assert_eq!((value.as_str(), search.for_all[0].taken.join("")), ("cores=0", "4".to_string()));
+}

@@ -25,7 +25,8 @@ pub(super) fn page(answer: &CompareAnswer) -> Page {
             ),
         ));
     }
-    let mut notes = vec![format!("energy: not compared: {}", answer.energy_not_compared_because)];
+    let mut notes = answer.measured_otherwise();
+    notes.extend([format!("energy: not compared: {}", answer.energy_not_compared_because)]);
     notes.extend(answer.notes.iter().cloned());
     let head =
         Section::new("answer", "The answer").with(PageBlock::Facts(facts)).with(PageBlock::Notes(notes));
@@ -84,7 +85,14 @@ pub(super) fn page(answer: &CompareAnswer) -> Page {
             (own.host_cores, own.host_cores_80())
         }))
         .with(PageBlock::Table(table))
-        .with(PageBlock::Notes(answer.without_errors().into_iter().chain(answer.devices_text()).collect()));
+        .with(PageBlock::Notes(
+            answer
+                .host_load_carried()
+                .into_iter()
+                .chain(answer.without_errors())
+                .chain(answer.devices_text())
+                .collect(),
+        ));
     let mut sections = vec![head, figures];
     let decides = answer.decides();
     if !decides.is_empty() {

@@ -8,6 +8,7 @@ pub(crate) use text::interval;
 use crate::choices::{ChoicesAnswer, LeftOutAnswer};
 use crate::command;
 use crate::figures::{Goal, Throughput, Unit};
+use crate::measured::{Beside, MeasuredOtherwise};
 use crate::plan::{list_fill_s, unplanned, without_evidence};
 use crate::report::Page;
 use crate::system::SystemAnswer;
@@ -155,6 +156,10 @@ pub struct CompareAnswer {
     pub devices: Vec<ComparedDevice>,
     /// Numbers at an end of whose interval another device is the best, one number at a time.
     pub turning_points: Vec<TurnAnswer>,
+    /// Numbers that make another verdict where all draws have them at an end of their interval, of those looked at.
+    pub verdict_turning_points: Vec<VerdictTurn>,
+    /// How many ends of intervals were looked at so: those that move what the verdict is of by most, and by a hundredth.
+    pub ends_held: usize,
     /// Why energy is not compared.
     pub energy_not_compared_because: &'static str,
     /// What is to be said of the comparison.
@@ -199,6 +204,9 @@ pub struct ComparedDevice {
     pub plan: Option<DeviceFigures>,
     /// Why it has no plan; null where it has one.
     pub refused: Option<String>,
+    /// What was measured of its steps and is planned otherwise.
+    #[serde(flatten)]
+    pub measured_otherwise: MeasuredOtherwise,
     /// Alternatives of the design that it does not run.
     pub left_out: Vec<LeftOutAnswer>,
     /// Settings that speak of what it does not have.
@@ -244,8 +252,10 @@ pub struct DeviceFigures {
     pub host_sparing_shares: ByName<f64>,
     /// Lower end of their 80% interval.
     pub host_cores_low_80: f64,
-    /// Upper end of it.
+    /// Upper end of it: at most those that requests may use.
     pub host_cores_high_80: f64,
+    /// In which share of the draws it carries the load at which the host's time is compared.
+    pub host_load_carried_in_share_of_draws: f64,
     /// How well they are known, by the same words.
     pub host_cores_basis: &'static str,
     /// In which share of the draws it has a plan that carries what is asked for.
@@ -302,6 +312,23 @@ pub struct TurnAnswer {
     pub at: String,
     /// The device that is the best there; null where none carries what is asked for.
     pub best: Option<String>,
+}
+
+/// A number that makes another verdict where all draws have it at an end of its interval.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct VerdictTurn {
+    /// The number; with its device in front where the first device does not have it.
+    pub number: String,
+    /// Its value as it is.
+    pub value: String,
+    /// Its value at the end.
+    pub at: String,
+    /// The verdict there.
+    pub verdict: CompareVerdict,
+    /// In which share of the draws that count there, widened by past errors, `card` beats every plain NIC by a hundredth; null
+    /// where all devices are of one sort.
+    pub card_best_in_share_of_draws: Option<f64>,
 }
 
 /// Compares a design on several devices.
@@ -416,6 +443,18 @@ impl CompareAnswer {
             None if said.as_good_in >= TOLD => CompareVerdict::Tie,
             _ => CompareVerdict::CannotTell,
         };
+        let told = verdict(&comparison.said);
+        let verdict_turns = comparison.held.iter().filter(|one| {
+            // Under unlike conditions no number makes an answer.
+            comparison.unlike.is_none() && verdict(&one.said) != told
+        });
+        let verdict_turns = verdict_turns.map(|one| VerdictTurn {
+            number: one.number.clone(),
+            value: one.value.to_string(),
+            at: one.at.to_string(),
+            verdict: verdict(&one.said),
+            card_best_in_share_of_draws: one.said.card_best_in,
+        });
         CompareAnswer {
             schema_version: SCHEMA_VERSION,
             design: design.name.clone(),
@@ -426,7 +465,9 @@ impl CompareAnswer {
             load_req_per_s: design.objective.load(),
             unit: unit.name(),
             unit_payload_bytes: unit.payload_bytes,
-            verdict: match (verdict(&comparison.said), &comparison.unlike) {
+            verdict_turning_points: verdict_turns.collect(),
+            ends_held: comparison.held.len(),
+            verdict: match (told, &comparison.unlike) {
                 (told, Some(_)) if told != CompareVerdict::OnlyOne => CompareVerdict::CannotTell,
                 (told, _) => told,
             },
@@ -497,6 +538,19 @@ impl ComparedDevice {
             plain_nic: one.is_plain(),
             plan: one.outcome.as_ref().ok().map(|own| DeviceFigures::of(own, unit)),
             refused: one.outcome.as_ref().err().cloned(),
+            measured_otherwise: one.outcome.as_ref().map_or_else(
+                |_| MeasuredOtherwise::default(),
+                |own| {
+                    MeasuredOtherwise::of(&Beside {
+                        design: &own.design,
+                        system: &one.system,
+                        is_other_system: own.is_other_system,
+                        plan: &own.checked.plan,
+                        clients: &[],
+                        unit,
+                    })
+                },
+            ),
             left_out: LeftOutAnswer::all(&one.left_out),
             settings_left_out: one.settings_left_out.clone(),
         }
@@ -530,6 +584,7 @@ impl DeviceFigures {
             host_sparing_shares: own.sparing.iter().cloned().collect(),
             host_cores_low_80: own.host_cores.range_80.0,
             host_cores_high_80: own.host_cores.range_80.1,
+            host_load_carried_in_share_of_draws: own.host_load_carried_in,
             host_cores_basis: own.host_basis.name(),
             carried_in_share_of_draws: own.carried_in,
             best_in_share_of_draws: own.best_in,

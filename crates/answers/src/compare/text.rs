@@ -1,7 +1,10 @@
 //! A comparison as a page of text.
 
-use super::{CompareAnswer, CompareVerdict, ComparedDevice, DeviceFigures, OverReference, TurnAnswer};
+use super::{
+    CompareAnswer, CompareVerdict, ComparedDevice, DeviceFigures, OverReference, TurnAnswer, VerdictTurn,
+};
 use crate::choices::ChoicesAnswer;
+use crate::figures::rounded;
 use crate::figures::{Goal, Unit};
 use crate::plan::shares_text;
 use offpath_terminal::output::{Screen, TableCell, short, signed};
@@ -201,6 +204,32 @@ impl CompareAnswer {
         )
     }
 
+    /// What was measured of the steps of each device and is planned otherwise, a line each.
+    pub(super) fn measured_otherwise(&self) -> Vec<String> {
+        let of = |one: &ComparedDevice| {
+            let lines = one.measured_otherwise.lines();
+            lines.into_iter().map(|line| format!("{}: {line}", one.name)).collect::<Vec<String>>()
+        };
+        self.devices.iter().flat_map(of).collect()
+    }
+
+    /// In how many draws each device carries the load at which the host's time is compared, where not in all.
+    pub(super) fn host_load_carried(&self) -> Option<String> {
+        let planned = || self.devices.iter().filter_map(|one| Some((one, one.plan.as_ref()?)));
+        let is_short = planned().any(|(_, own)| own.host_load_carried_in_share_of_draws < 1.0);
+        let of = |(one, own): (&ComparedDevice, &DeviceFigures)| {
+            format!("{} in {}", one.name, percent(own.host_load_carried_in_share_of_draws))
+        };
+        is_short.then(|| {
+            format!(
+                "host cores are at most those that requests may use; the load at which they are compared is carried by {} of \
+                 the {} draws",
+                planned().map(of).collect::<Vec<_>>().join(", by "),
+                self.draws
+            )
+        })
+    }
+
     /// The mix that spares the host most, where that is another one than the best.
     fn sparing(&self, own: &DeviceFigures) -> Option<String> {
         let of = |shares: &crate::ByName<f64>, name: &str| {
@@ -297,12 +326,10 @@ impl CompareAnswer {
         if self.verdict == CompareVerdict::OnlyOne {
             return Vec::new();
         }
-        let mut lines = match self.turning_points.is_empty() {
-            true => vec![format!(
-                "no single number: at either end of the interval of each no device beats {} by a hundredth",
-                self.best
-            )],
-            false => self.turns(),
+        let turns = [self.turns(), self.verdict_turns()].concat();
+        let mut lines = match turns.is_empty() {
+            true => vec![self.no_single_number()],
+            false => turns,
         };
         lines.extend(self.errors_decide());
         lines.extend(self.mechanisms_decide());
@@ -350,6 +377,38 @@ impl CompareAnswer {
         })
     }
 
+    /// That no number by itself makes another answer, and how far that was looked into.
+    fn no_single_number(&self) -> String {
+        let held = match (self.ends_held, &self.unlike_because) {
+            (_, Some(_)) => String::new(),
+            (0, None) => ", or moves the difference by that".to_string(),
+            (1, None) => ", and the one that moves the difference by that makes no other answer".to_string(),
+            (some, None) => {
+                format!(
+                    ", and held in all draws at the {some} ends that move the difference most none makes another answer"
+                )
+            }
+        };
+        format!(
+            "no single number: at either end of the interval of each no device beats {} by a hundredth{held}",
+            self.best
+        )
+    }
+
+    /// The numbers that make another first line where all draws have them at an end, a line each.
+    fn verdict_turns(&self) -> Vec<String> {
+        let line = |one: &VerdictTurn| {
+            format!(
+                "{} at {} instead of {}, with all else drawn: the answer is {}",
+                one.number,
+                rounded(&one.at),
+                rounded(&one.value),
+                self.would_be(one.verdict, one.card_best_in_share_of_draws)
+            )
+        };
+        self.verdict_turning_points.iter().map(line).collect()
+    }
+
     /// The numbers that turn the answer, a line each.
     fn turns(&self) -> Vec<String> {
         let line = |one: &TurnAnswer| {
@@ -357,7 +416,7 @@ impl CompareAnswer {
                 Some(best) => format!("{best} is the best"),
                 None => "no device carries the load".to_string(),
             };
-            format!("{} at {} instead of {}: {then}", one.number, one.at, one.value)
+            format!("{} at {} instead of {}: {then}", one.number, rounded(&one.at), rounded(&one.value))
         };
         let mut lines: Vec<String> = self.turning_points.iter().take(MOST_TURNS).map(line).collect();
         if let Some(more) = self.turning_points.len().checked_sub(MOST_TURNS).filter(|more| *more > 0) {
@@ -369,6 +428,7 @@ impl CompareAnswer {
     /// The comparison as a page of text.
     pub fn text(&self, screen: &Screen) -> String {
         let mut text = format!("answer: {}\n", self.answer());
+        self.measured_otherwise().iter().for_each(|line| text += &format!("{line}\n"));
         text += &screen.heading(&format!("{}, each device at its own best mix", self.design));
         let header = [
             "device",
@@ -393,6 +453,7 @@ impl CompareAnswer {
                 some => format!("the {some} of {} joint", self.draws),
             }
         );
+        text.extend(self.host_load_carried().map(|said| said + "\n"));
         text.extend(self.without_errors().map(|said| said + "\n"));
         if self.counted_share_of_draws < 1.0 {
             let carried = |one: &ComparedDevice| {

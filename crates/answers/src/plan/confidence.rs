@@ -1,14 +1,10 @@
 //! What a plan rests on, in words.
 
-use super::answer::{
-    InfluenceAnswer, MissedAnswer, PlanAnswer, RecommendationAnswer, RestAnswer, ReversedOrderAnswer,
-    SetAnswer,
-};
-use crate::figures::Goal;
+use super::answer::{InfluenceAnswer, PlanAnswer, RecommendationAnswer, RestAnswer, SetAnswer};
+use crate::figures::{Goal, rounded};
 use offpath_plan::Basis;
 use offpath_plan::factor::WAITS;
 use offpath_terminal::output::{percent as share_text, short};
-use std::collections::BTreeSet;
 
 /// Twice the standard deviation of the difference of two shares of 128 draws each.
 const BY_CHANCE: f64 = 0.125;
@@ -220,12 +216,7 @@ impl PlanAnswer {
                     (_, true) => " (your interval leaves no room, which counts as none)",
                     _ => " (you give no interval)",
                 };
-                // A share or a factor that was made of others has more digits than anybody reads.
-                let end = |end: &str| match end.parse() {
-                    Ok(value) if end.len() > 8 => short(value),
-                    _ => end.to_string(),
-                };
-                let (from, to) = (end(&one.low), end(&one.high));
+                let (from, to) = (rounded(&one.low), rounded(&one.high));
                 format!("{} at {from} / {to}{none} gives {low} / {high}{}", one.number, by_itself(one))
             })
             .collect();
@@ -259,36 +250,6 @@ impl PlanAnswer {
         }
         text += &format!("not modelled: {}\n", self.not_modelled.join(", "));
         text += &format!("next: {}\n", self.next_measurement);
-        text
-    }
-
-    /// What was measured of these steps and is planned otherwise; it stands at the answer, since whoever reads on knows that the
-    /// answer may be wrong.
-    pub(super) fn measured_otherwise(&self) -> String {
-        let mut text = String::new();
-        // What says most comes first: a rate beside the planned one, then what else is planned.
-        let mut missed: Vec<&MissedAnswer> = self.missed_rows.iter().collect();
-        missed.sort_by_key(|one| (one.planned_mreq_per_s.is_none(), one.planned_low.is_none()));
-        if let Some(MissedAnswer { row: first, .. }) = missed.first() {
-            let each: Vec<String> = missed.iter().map(|one| one.text()).collect();
-            let designs: BTreeSet<String> =
-                self.missed_rows.iter().map(|one| format!("`{}`", one.design)).collect();
-            let about = match self.missed_rows.iter().all(|one| one.as_shipped) {
-                true => "published about this design as it is shipped".to_string(),
-                false => format!(
-                    "published about the shipped {}, whose steps these are",
-                    designs.into_iter().collect::<Vec<_>>().join(" and ")
-                ),
-            };
-            text += &format!(
-                "measured otherwise: {}, {about}; `offpath explain {first}` says by how much\n",
-                each.join(", ")
-            );
-        }
-        if !self.reversed_orders.is_empty() {
-            let each: Vec<String> = self.reversed_orders.iter().map(ReversedOrderAnswer::text).collect();
-            text += &format!("order: measured the other way round than planned here: {}\n", each.join("; "));
-        }
         text
     }
 

@@ -151,7 +151,7 @@ fn answer(page: &PlanAnswer) -> Section {
         .with(PageBlock::Facts(facts));
     let mut notes: Vec<String> =
         page.cache_text().map(|cache| format!("cache: {cache}")).into_iter().collect();
-    notes.extend(page.measured_otherwise().lines().map(str::to_string));
+    notes.extend(page.measured_otherwise.lines());
     notes.extend(page.choices.as_ref().map_or_else(Vec::new, ChoicesAnswer::lines));
     notes.extend(page.refused_draws());
     notes.extend(page.unsettled());

@@ -416,8 +416,14 @@ impl PlanAnswer {
                 self.variant_set()
             ),
         };
+        let clients = match self.clients_bind.is_empty() {
+            true => String::new(),
+            false => {
+                format!("; {} binds, so that the server may carry more", self.clients_bind.join(" and "))
+            }
+        };
         let mut text = format!(
-            "answer: {}: {} {}{range}{tail}{tie}; basis: {}{}{best}{confirmed}{settled}\n",
+            "answer: {}: {} {}{range}{tail}{tie}{clients}; basis: {}{}{best}{confirmed}{settled}\n",
             shares_text(&self.optimal.shares),
             short(self.optimal.throughput.rate()),
             self.unit,
@@ -464,7 +470,8 @@ impl PlanAnswer {
                 );
             }
         }
-        text + &self.measured_otherwise()
+        self.measured_otherwise.lines().iter().for_each(|line| text += &format!("{line}\n"));
+        text
     }
 
     /// How long a request takes its turn, where that is a second or more: rates have no unit that small.

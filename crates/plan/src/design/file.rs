@@ -291,6 +291,7 @@ impl Parsed {
             moved,
             only,
             passed_over: RefCell::default(),
+            impossible: RefCell::default(),
             mentioned: RefCell::default(),
             names: BTreeMap::new(),
             times: BTreeMap::new(),

@@ -443,6 +443,8 @@ pub struct Design {
     /// The choices that the file leaves open: first those of the whole deployment, then those of each alternative, in its
     /// order.
     pub choices: Vec<OpenChoice>,
+    /// What these make and nothing runs, each with the reason.
+    pub impossible: Vec<(String, String)>,
     /// The alternatives.
     pub alternatives: Vec<Alternative>,
     /// The application that alternatives are observed from, where there is one.

@@ -25,6 +25,8 @@ pub(super) struct Resolver<'t> {
     pub(super) only: Option<&'t BTreeSet<String>>,
     /// Those that choices would make, and that are not wanted.
     pub(super) passed_over: RefCell<BTreeSet<String>>,
+    /// What choices make and nothing runs, each with the reason.
+    pub(super) impossible: RefCell<Vec<(String, String)>>,
     /// The choices that some step mentions.
     pub(super) mentioned: RefCell<BTreeSet<String>>,
     /// What parameters, and the workload's record, stand for.
@@ -278,6 +280,7 @@ impl Resolver<'_> {
             estimates,
             told: self.told.take(),
             only: None,
+            impossible: self.impossible.take(),
             file: file.clone(),
         };
         if !passed_over.is_empty() {

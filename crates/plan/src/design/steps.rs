@@ -140,6 +140,7 @@ impl Resolver<'_> {
                     })?,
             };
             self.check_lists(given)?;
+            let (before, mut refused) = (read.len(), None);
             for expanded in self.expanded(given, base)? {
                 if read.iter().any(|one| one.name == expanded.name) {
                     return Err(self.error(
@@ -148,7 +149,20 @@ impl Resolver<'_> {
                         given.name.span(),
                     ));
                 }
-                read.push(self.alternative(expanded, workload, objects, application)?);
+                let (own_name, seen) = (expanded.name.clone(), self.impossible.borrow().len());
+                match self.alternative(expanded, workload, objects, application) {
+                    Ok(one) => read.push(one),
+                    // What a choice makes impossible is left out where another value of it is not.
+                    Err(error) if self.impossible.borrow().len() > seen => {
+                        self.impossible.borrow_mut()[seen].0.clone_from(&own_name);
+                        self.passed_over.borrow_mut().insert(own_name);
+                        refused.get_or_insert(error);
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            if let Some(error) = refused.filter(|_| read.len() == before) {
+                return Err(error);
             }
         }
         Ok(read)
@@ -363,14 +377,14 @@ impl Resolver<'_> {
             if let Some(given) = &step.batch {
                 batch = self.whole("batch", &format!("{id}.batch"), given, u32::MAX.into())?.0 as u32;
                 if batch as usize > SEND_QUEUE {
-                    return Err(self.error(
-                        format!(
-                            "a batch of {batch} on `{}`: the send queue of a connection holds {SEND_QUEUE}",
-                            path.get_ref()
-                        ),
-                        "post them in smaller batches",
-                        given.span(),
-                    ));
+                    let why = format!(
+                        "a batch of {batch} on `{}`: the send queue of a connection holds {SEND_QUEUE}",
+                        path.get_ref()
+                    );
+                    if step.chosen.is_some() {
+                        self.impossible.borrow_mut().push((String::new(), why.clone()));
+                    }
+                    return Err(self.error(why, "post them in smaller batches", given.span()));
                 }
             }
             let mut to = 1;
