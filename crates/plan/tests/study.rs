@@ -95,7 +95,8 @@ fn a_variant_that_asks_for_more_changes_no_answer() {
     let plain = of("");
     assert!(plain.settled.has_settled() && plain.plan.optimal.shares.len() == 2, "{:?}", plain.plan.optimal);
     let later = format!("{{ compute = \"client\", time = \"50 ns\" }}, {soc}");
-    for (steps, is_tied) in [(soc, true), (&later, false)] {
+    // What binds nothing costs no rate, so that each is as good; of two that are the first is taken, or the quicker.
+    for steps in [soc, &later] {
         let with = of(&alternative("variant", "mixed = true\n", steps));
         assert!(with.settled.has_settled(), "{steps}");
         for ((name, share), (own, of)) in with.plan.optimal.shares.iter().zip(&plain.plan.optimal.shares) {
@@ -103,7 +104,7 @@ fn a_variant_that_asks_for_more_changes_no_answer() {
             near(steps, *share, *of, 1e-3);
         }
         near(steps, with.plan.optimal.rate.value, plain.plan.optimal.rate.value, 1e-3);
-        assert!(with.plan.optimal.unique != is_tied, "{steps}");
+        assert!(!with.plan.optimal.unique, "{steps}");
     }
 }
 
