@@ -182,8 +182,8 @@ fn planned_of(one: &Missed, beside: &Beside<'_>) -> Option<(f64, f64)> {
     };
     let is_told = one.is_as_shipped && one.is_of_plan && !told.is_empty();
     let ends = || {
-        told.iter()
-            .fold((f64::INFINITY, 0.0 - f64::INFINITY), |(low, high), one| (one.min(low), one.max(high)))
+        let ends = (f64::INFINITY, f64::NEG_INFINITY);
+        told.iter().fold(ends, |(low, high), one| (one.min(low), one.max(high)))
     };
     is_told.then(ends)
 }

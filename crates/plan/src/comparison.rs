@@ -1304,10 +1304,9 @@ impl Joint {
             if (own.host_cores - other.host_cores).abs() <= 1e-6 * other.host_cores {
                 return 0.0;
             }
-            // No more are busy than requests may use.
-            let busy = |cores: f64, usable: f64| if cores > usable { usable } else { cores };
-            busy(other.host_cores * of_other[draw], most)
-                - busy(own.host_cores * of_own[draw], self.usable[index])
+            // No more are busy than requests may use; of no plan it stays no number.
+            (other.host_cores * of_other[draw]).clamp(0.0, most)
+                - (own.host_cores * of_own[draw]).clamp(0.0, self.usable[index])
         });
         let freed = freed.filter(|cores| cores.is_finite()).map(|cores| (cores, most)).collect();
         let value = self.point[other].host_cores - self.point[index].host_cores;

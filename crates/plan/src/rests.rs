@@ -296,9 +296,8 @@ fn rests<F>(
     for (factor, ends) in factors.iter().zip(ends) {
         let mut slope = 0.0f64;
         let mut moves = 0.0f64;
-        let told = |side: &'_ [(Quantity, F)]| side.iter().position(|(_, seen)| !figure(seen).is_nan());
-        let sides = [&ends.low, &ends.high].into_iter().filter_map(|side| Some(&side[told(side)?]));
-        for (at, seen) in sides {
+        let sides = [&ends.low, &ends.high].into_iter();
+        for (at, seen) in sides.filter_map(|side| side.iter().find(|(_, seen)| !figure(seen).is_nan())) {
             if figure(seen) == value {
                 continue;
             }
