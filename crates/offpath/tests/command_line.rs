@@ -2,7 +2,7 @@
 //!
 //! `INSTA_UPDATE=always cargo test --release -p offpath` accepts new tables after a change of the profiles.
 
-use crate::common::{answer, check, json, offpath, schema, timed_json, wide_answer};
+use crate::common::{answer, check, json, offpath, page, schema, timed_json, wide_answer};
 use offpath::answers::explain::ExplainRequest;
 use offpath::answers::reproduce::ReproduceRequest;
 use offpath_terminal::output::rounded_json;
@@ -254,7 +254,7 @@ const LOG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/log.toml");
 
 #[test]
 fn a_plan_says_what_it_said() {
-    insta::assert_snapshot!("plan", answer(&["plan", STORE]));
+    insta::assert_snapshot!("plan", page(&["plan", STORE]));
 }
 
 #[test]
@@ -319,7 +319,7 @@ fn what_confirms_nothing_has_no_figure_in_json_either() {
 #[test]
 fn devices_are_compared() {
     let both = ["compare", STORE, "--device", "bluefield2,connectx6"];
-    insta::assert_snapshot!("compare", answer(&both));
+    insta::assert_snapshot!("compare", page(&both));
     let report = json(&both);
     check(&report, &schema("compare.json"), "compare.json");
     let rate = |at: usize| report["devices"][at]["plan"]["throughput_mreq_per_s"].as_f64().expect("a rate");
@@ -344,7 +344,7 @@ fn devices_are_compared() {
 #[test]
 fn a_card_is_tried_with_changes() {
     let asked = ["whatif", STORE, "--set", "nic.inflight_slots=284"];
-    insta::assert_snapshot!("whatif", answer(&asked));
+    insta::assert_snapshot!("whatif", page(&asked));
     let report = json(&asked);
     check(&report, &schema("whatif.json"), "whatif.json");
     let change = |name: &str| {
@@ -1348,7 +1348,7 @@ fn the_readme_opens_with_what_is_printed() {
     let (design, printed) = block.split_once('\n').expect("a command is a line");
     let (printed, _) = printed.split_once("```").expect("the block ends");
     let design = format!("{}/../../{design}", env!("CARGO_MANIFEST_DIR"));
-    assert_eq!(answer(&["plan", &design]), printed);
+    assert_eq!(page(&["plan", &design]), printed);
     // Greedy spends on what it fills first what that alternative is bound by.
     let words = printed.split_whitespace().collect::<Vec<_>>().join(" ");
     let (_, greedy) = words.split_once("greedy fills A5-read first and spends ").expect("it is said");

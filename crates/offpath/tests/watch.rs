@@ -1,6 +1,6 @@
 //! `offpath watch` as its users see it.
 
-use crate::common::{check, json, offpath, said, schema, unbroken, wide_answer};
+use crate::common::{check, in_columns, json, offpath, said, schema, unbroken, wide_answer};
 use offpath::answers::watch::{WatchRequest, Watcher};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -281,7 +281,7 @@ fn the_example_of_the_page_is_what_is_printed() {
     let begin =
         "$ offpath watch --expect plan.json crates/offpath/tests/data/counters-host.txt --rate 10M/s\n";
     let printed = page.split(begin).nth(1).and_then(|rest| rest.split("```").next()).expect("the example");
-    let found = offpath(&["watch", "--expect", &plan_file, COUNTERS, "--rate", "10M/s"]);
+    let found = in_columns(&["watch", "--expect", &plan_file, COUNTERS, "--rate", "10M/s"], None);
     assert_eq!(found.stdout, printed, "docs/watch.md");
 }
 

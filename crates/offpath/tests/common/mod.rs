@@ -16,8 +16,11 @@ pub struct Answer {
     pub notes: String,
 }
 
+/// Runs it for a page as wide as it is drawn by itself. Where a file is named by its whole path the page is so wide that no
+/// line is broken: lines would break by where the repository lies.
 pub fn offpath(arguments: &[&str]) -> Answer {
-    in_columns(arguments, None)
+    let whole_path = arguments.iter().any(|argument| Path::new(argument).is_absolute());
+    in_columns(arguments, whole_path.then_some("2000"))
 }
 
 /// The program of the package that is tested: each has one.
@@ -61,6 +64,14 @@ pub fn said(answer: &Answer) -> String {
 pub fn wide_answer(arguments: &[&str]) -> String {
     let answer = in_columns(arguments, Some("2000"));
     assert_eq!(answer.code, 0, "{arguments:?}: {}", answer.stderr);
+    answer.stdout
+}
+
+/// The answer of a command line that is in order, as it is drawn by itself, whatever files it names.
+#[allow(dead_code, reason = "each test uses a part")]
+pub fn page(arguments: &[&str]) -> String {
+    let answer = in_columns(arguments, None);
+    assert_eq!((answer.code, answer.stderr.as_str()), (0, ""), "{arguments:?}");
     answer.stdout
 }
 
