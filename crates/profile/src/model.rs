@@ -399,6 +399,11 @@ declared! {
         /// Requests per second that the way from the NIC into this memory answers for reads,
         /// whatever card is plugged in; absent where nothing is known to bind.
         inbound_read_rate: Option<OpRate> [OPERATIONS],
+        /// Bandwidth of what the NIC reads out of this memory; absent where nothing on the way from the NIC but links and the
+        /// memory itself is known to bind.
+        inbound_read_bandwidth: Option<BitRate> [RATE],
+        /// Bandwidth of what the NIC writes into this memory, wherever it comes to lie; absent as that of reads.
+        inbound_write_bandwidth: Option<BitRate> [RATE],
         /// Time from a read arriving at an idle memory until its first bytes leave.
         read_latency: Time [DELAY],
         /// Time from a write arriving at an idle memory until it is visible.

@@ -110,6 +110,8 @@ struct MemoryStations {
     memory: StationId,
     banks: Option<StationId>,
     inbound_reads: Option<StationId>,
+    /// Bytes that the NIC reads out of it, and writes into it.
+    inbound_bytes: [Option<StationId>; 2],
 }
 
 /// The stations of one engine.
@@ -765,6 +767,10 @@ fn machine_stations(
         memory: named(&memory.name, "memory"),
         banks: (!memory.ddio).then(|| named(&memory.name, "banks")),
         inbound_reads: memory.inbound_read_rate.map(|_| named(&memory.name, "inbound_reads")),
+        inbound_bytes: [
+            memory.inbound_read_bandwidth.map(|_| named(&memory.name, "read_bytes")),
+            memory.inbound_write_bandwidth.map(|_| named(&memory.name, "written_bytes")),
+        ],
     });
     Ok(MachineStations {
         cores: named(nic, "cores"),
@@ -1000,6 +1006,22 @@ impl<'r> Build<'r> {
         }
     }
 
+    /// The way from the NIC to what it reads out of a memory.
+    fn read_by_nic_hop(&self, place: Place<'r>) -> Option<Hop> {
+        let station = place.memory().inbound_bytes[0]?;
+        Some(self.line_hop(station, Time::ZERO, place.endpoint.memory.inbound_read_bandwidth?))
+    }
+
+    /// The way from the NIC to where it writes, and the memory itself; `delay` is what lies before both.
+    fn written_by_nic_hops(&self, place: Place<'r>, delay: Time, detached: bool, hops: &mut Vec<Hop>) {
+        let mut before = delay;
+        let rate = place.endpoint.memory.inbound_write_bandwidth;
+        if let Some((station, rate)) = place.memory().inbound_bytes[1].zip(rate) {
+            hops.push(Hop { detached, ..self.line_hop(station, std::mem::take(&mut before), rate) });
+        }
+        hops.push(self.memory_hop(place, before, detached));
+    }
+
     fn line_hop(&self, station: StationId, delay: Time, rate: BitRate) -> Hop {
         Hop {
             station,
@@ -1177,6 +1199,7 @@ impl<'r> Build<'r> {
         }
         self.delay("memory read", to.endpoint.memory.read_time());
         let mut hops = vec![self.memory_hop(to, Time::ZERO, false)];
+        hops.extend(self.read_by_nic_hop(to));
         let tail = self.fetch_hops(to, self.payload, to.up(), &mut hops);
         self.large_transfer_hop(&mut hops);
         let pass = to.at.nic.pass_time;
@@ -1187,7 +1210,7 @@ impl<'r> Build<'r> {
             delay = from.at.nic.pass_time;
         }
         let tail = deliver_hops(from, from.down(), delay, usize::MAX, &mut hops);
-        hops.push(self.memory_hop(from, tail, false));
+        self.written_by_nic_hops(from, tail, false, &mut hops);
         self.train(hops, self.requests(to.down()), release, Time::ZERO);
         if self.remote() {
             self.visits.push(Visit::Cross { from: to.machine, to: from.machine });
@@ -1202,6 +1225,7 @@ impl<'r> Build<'r> {
         let mut requests = Vec::new();
         if !inline {
             hops.push(self.memory_hop(from, Time::ZERO, false));
+            hops.extend(self.read_by_nic_hop(from));
             self.fetch_hops(from, self.payload, from.up(), &mut hops);
             requests = self.requests(from.down());
         }
@@ -1274,7 +1298,7 @@ impl<'r> Build<'r> {
                 false => (down.accepted.0, to.endpoint.memory.write_time()),
             };
             let tail = deliver_hops(to, down, Time::ZERO, attached, &mut hops);
-            hops.push(self.memory_hop(to, tail, !is_received));
+            self.written_by_nic_hops(to, tail, !is_received, &mut hops);
             self.train(hops, requests, None, settle);
             if !is_received {
                 self.delay("write accepted by the switch", down.accepted.1);
@@ -1386,12 +1410,14 @@ impl<'r> Build<'r> {
                 let framed = Bytes::new(self.payload.get() + headers);
                 self.detached("packet", leg.station, Pick::Any, link_rate(&leg.pcie).time_for(framed));
             }
-            self.detached(
-                "memory",
-                self.from.memory().memory,
-                Pick::Any,
-                memory.bandwidth.time_for(self.payload),
-            );
+            let own = self.from.memory();
+            let inbound = match is_in {
+                true => own.inbound_bytes[1].zip(memory.inbound_write_bandwidth),
+                false => own.inbound_bytes[0].zip(memory.inbound_read_bandwidth),
+            };
+            for (station, rate) in inbound.into_iter().chain([(own.memory, memory.bandwidth)]) {
+                self.detached("memory", station, Pick::Any, rate.time_for(self.payload));
+            }
             self.delay("between port and processor", hops.delay());
             if is_in {
                 if let (Some(rate), Some(station)) = (costs.packet_rate, stations.packets) {

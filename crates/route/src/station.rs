@@ -242,6 +242,14 @@ pub(crate) fn stations(system: &System) -> Vec<Station> {
                     inbound_reads(m.is_of_host(&memory.name)),
                 ));
             }
+            for (part, rate, meaning) in [
+                ("read_bytes", memory.inbound_read_bandwidth, "bytes that the NIC reads out of a memory"),
+                ("written_bytes", memory.inbound_write_bandwidth, "bytes that the NIC writes into a memory"),
+            ] {
+                if rate.is_some() {
+                    add(station(format!("{}.{part}", memory.name), StationKind::Line, meaning));
+                }
+            }
         }
         for engine in &m.engines {
             for (part, meaning) in ENGINE_PARTS.into_iter().zip(meanings(engine.work)) {

@@ -1,7 +1,7 @@
 //! What single numbers of a profile cost: the visits that an operation makes because of them.
 
 use offpath_profile::{Library, System, SystemRequest};
-use offpath_quantity::{Bytes, Quantity, Time};
+use offpath_quantity::{BitRate, Bytes, Quantity, Time};
 use offpath_route::{AddressSpread, PathOperation, Route, Router, Verb};
 use proptest::prelude::*;
 
@@ -83,6 +83,39 @@ fn reads_of_the_host_pass_what_limits_its_reads() {
         (Some(interval), Some(interval))
     );
     assert_eq!((at(Verb::Write, "client-host"), at(Verb::Read, "client-soc")), (None, None));
+}
+
+/// What the NIC reads out of a memory and what it writes into it pass a limit of their own, whichever verb moves the bytes and
+/// whichever end asks; engines and the memory's own processor pass none.
+#[test]
+fn bytes_of_the_nic_pass_what_limits_them() {
+    let gbit = |rate: u64| BitRate::from_bits_per_second(rate * 1_000_000_000);
+    let plain = system();
+    let limited = plain.clone().with("soc.inbound_read_bandwidth", Quantity::BitRate(gbit(40))).unwrap();
+    let limited = limited.with("soc.inbound_write_bandwidth", Quantity::BitRate(gbit(20))).unwrap();
+    let router = Router::new(&limited).unwrap();
+    let bytes = 1024;
+    let at = |part: &str, verb, path| demand(&router, &format!("soc.{part}"), verb, path, bytes);
+    let [read, written] = [40, 20].map(|rate| Some(gbit(rate).time_for(Bytes::new(bytes))));
+    for (verb, path, reads, writes) in [
+        (Verb::Read, "client-soc", read, None),
+        (Verb::Write, "client-soc", None, written),
+        (Verb::Send, "client-soc", None, written),
+        (Verb::SendDatagram, "soc-client", read, None),
+        (Verb::Read, "soc-client", None, written),
+        (Verb::Write, "soc-host", read, None),
+        (Verb::Read, "client-host", None, None),
+    ] {
+        assert_eq!(
+            (at("read_bytes", verb, path), at("written_bytes", verb, path)),
+            (reads, writes),
+            "{verb} {path}"
+        );
+    }
+    let copied = demand(&router, "soc.written_bytes", Verb::Read, "soc-host-dma", bytes);
+    assert_eq!(copied, None, "the engine is no NIC");
+    let one_by_one = |system: &System| latency(system, Verb::Write, "client-soc", bytes);
+    assert!(one_by_one(&limited) >= one_by_one(&plain));
 }
 
 #[test]

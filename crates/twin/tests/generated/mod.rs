@@ -110,6 +110,12 @@ fn memory(text: &mut String, draw: &mut Draw) {
         let share = [0.1, 0.5, 1.0][(read_latency / 3 % 3) as usize];
         let _ = writeln!(text, "combined_share = {{ value = {share}, {ORIGIN} }}");
     }
+    // Of some what the NIC reads or writes binds before the memory; no draw of its own either.
+    for (key, by) in [("inbound_read_bandwidth", 5), ("inbound_write_bandwidth", 7)] {
+        if read_latency.is_multiple_of(by) {
+            number(text, key, 40 + read_latency, "Gbit/s");
+        }
+    }
     number(text, "bandwidth", draw.within(80, 1000), "Gbit/s");
     count(text, "banks", draw.one_of(&[1, 4, 16, 64]));
     number(text, "bank_stride", draw.one_of(&[128, 512, 4096]), "B");
