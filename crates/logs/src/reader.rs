@@ -235,7 +235,13 @@ impl Sink {
     }
 
     fn remark_of(&mut self, kind: RemarkKind, line: u64, lines: u64, text: &str, why: Cow<'static, str>) {
-        let text = text.chars().take(EXCERPT).collect();
+        let text: String = text.chars().take(EXCERPT).collect();
+        // Of several figures of one line that cannot be taken the line is told once.
+        if let Some(LogItem::Remark(last)) = self.items.back()
+            && (last.kind, last.line, last.lines, &last.text, &last.why) == (kind, line, lines, &text, &why)
+        {
+            return;
+        }
         self.items.push_back(LogItem::Remark(LogRemark { line, lines, kind, text, why }));
     }
 }

@@ -1045,7 +1045,7 @@ fn a_row_whose_figures_are_all_withheld_has_none() {
     let huge = "99999999999999.99";
     let found = read(&format!("{MIB} 65536 5000 {huge} {huge} 99999999999999.999999\n"));
     assert_eq!((found.figures.len(), found.account.measured, found.account.known), (0, 0, 2));
-    assert_eq!(found.remarked(RemarkKind::Withheld), [2, 2, 2]);
+    assert_eq!(found.remarked(RemarkKind::Withheld), [2]);
 }
 
 /// The lines of which a log says that something is missing, or that they are within a table and not read, and how many failed.

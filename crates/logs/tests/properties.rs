@@ -14,6 +14,7 @@ const LOGS: &[&str] = &[
     include_str!("data/stress.yaml"),
     include_str!("data/stress.log"),
     include_str!("data/fio.json"),
+    include_str!("data/bdevperf.json"),
     include_str!("data/sysbench.log"),
     include_str!("data/osu.log"),
     include_str!("data/nccl.log"),

@@ -282,7 +282,7 @@ fn json_of_early_fio_is_read_in_its_units() {
 
 #[test]
 fn json_of_bdevperf_is_read() {
-    let log = "{\n \"results\": [\n {\n \"job\": \"Nvme0n1\",\n \"core_mask\": \"0x1\",\n \"workload\": \"randrw\",\n \"percentage\": 70,\n \"status\": \"finished\",\n \"queue_depth\": 128,\n \"io_size\": 4096,\n \"runtime\": 10.000771,\n \"iops\": 250000.25,\n \"mibps\": 976.5634765625,\n \"io_failed\": 2,\n \"io_timeout\": 0,\n \"avg_latency_us\": 511.9,\n \"min_latency_us\": 90.5,\n \"max_latency_us\": 4100.75\n }\n ],\n \"core_count\": 1\n}\n";
+    let log = include_str!("data/bdevperf.json");
     let found = read(log).whole();
     assert_eq!(found.value("operations_per_s_mean"), 250_000.25);
     assert_eq!(found.value("bandwidth_gbit_per_s_mean"), 8.192_008_192);
@@ -294,6 +294,10 @@ fn json_of_bdevperf_is_read() {
     assert_eq!(conditions.more["reads_percent"], LogDetail::Number(70));
     let stopped = read(&log.replace("finished", "terminated"));
     assert_eq!(stopped.remarked(RemarkKind::Failure), [8]);
+    let whole = read(&log.replace("\"io_failed\": 2", "\"io_failed\": 0"));
+    for (found, failed) in [(&stopped, true), (&found, true), (&whole, false)] {
+        assert!(found.figures.iter().all(|one| one.cautions.has(LogCaution::FailedJob) == failed));
+    }
     let stranger = read("{\n\"results\": [ { \"speed\": 3 } ]\n}\n");
     assert_eq!((stranger.figures.len(), stranger.account.unknown), (0, 3));
 }

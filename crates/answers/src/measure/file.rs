@@ -125,7 +125,10 @@ fn line_of(record: &MeasureRecord) -> String {
 fn foreign(path: &Path, line: usize) -> Failure {
     Failure::input(
         format!("line {line} of `{}` is none of `offpath measure`", path.display()),
-        "write to another file",
+        match line {
+            1 => "write to another file",
+            _ => "take the line out, and what it was about is measured again; or write to another file",
+        },
     )
 }
 

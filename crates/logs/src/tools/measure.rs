@@ -60,7 +60,7 @@ impl MeasuredSuite {
         };
         let next = match self.command.as_str() {
             "" => String::new(),
-            command => format!(", and `{command}` goes on with it"),
+            command => format!(", and `{command}`, with this file as its `-o`, goes on with it"),
         };
         let (line, point) = &self.last;
         sink.remark(RemarkKind::Unended, *line, point, format!("{what}{next}; the last that is there"));

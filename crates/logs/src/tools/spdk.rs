@@ -3,7 +3,7 @@
 use crate::decimal::{Decimal, Printed};
 use crate::document::Node;
 use crate::measurement::{
-    LatencySpan, LogCautions, LogConditions, LogMetric, LogOperation, LogTool, MetricStatistic,
+    LatencySpan, LogCaution, LogCautions, LogConditions, LogMetric, LogOperation, LogTool, MetricStatistic,
     MetricSubject, Scale,
 };
 use crate::reader::{RemarkKind, Sink};
@@ -44,11 +44,12 @@ pub(crate) fn read_document(node: &Node, sink: &mut Sink) -> bool {
         if let Some(share) = whole("percentage") {
             conditions.set_number("reads_percent", share);
         }
-        if let (Some(line), Some(status)) = (result.get("status").map(|node| node.line), text("status"))
-            && status != "finished"
-        {
-            sink.remark(RemarkKind::Failure, line, status, "the job did not finish");
+        let unfinished = result.get("status").zip(text("status")).filter(|(_, status)| *status != "finished");
+        if let Some((node, status)) = unfinished {
+            sink.remark(RemarkKind::Failure, node.line, status, "the job did not finish");
         }
+        let failed = whole("io_failed").is_some_and(|failed| failed > 0);
+        let cautions = LogCautions::default().with_if(unfinished.is_some() || failed, LogCaution::FailedJob);
         let (conditions, number) = (Arc::new(conditions), sink.begin_row());
         let latency = |statistic| LogMetric::latency(statistic, Some(LatencySpan::WholeOperation));
         let mean = |subject| LogMetric::new(subject, MetricStatistic::Mean);
@@ -68,7 +69,7 @@ pub(crate) fn read_document(node: &Node, sink: &mut Sink) -> bool {
                 Row { tool: LogTool::Spdk, conditions: conditions.clone(), line: node.line, number, text };
             match Printed::read(text) {
                 Some(printed) => {
-                    row.put(metric, printed, scale, LogCautions::default(), sink);
+                    row.put(metric, printed, scale, cautions, sink);
                 }
                 None => {
                     sink.remark(RemarkKind::Withheld, node.line, text, "a figure of SPDK that is no number")

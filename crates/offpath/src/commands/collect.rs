@@ -8,8 +8,9 @@ use offpath::answers::machine::{
     CONTENTS, CollectAnswer, CollectionFile, FAILED, MissingToolAnswer, collect, pack, read_collection,
 };
 use offpath::logs::machine::Mask;
-use offpath_terminal::output::counted;
+use offpath_terminal::output::{counted, tell};
 use rustix::process::{Pid, Signal, kill_process_group};
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -60,7 +61,12 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         std::process::exit(INTERRUPTED);
     })
     .map_err(|error| Failure::input(format!("signals cannot be handled: {error}"), ""))?;
-    let (files, missing) = gather(Path::new("/"));
+    let (files, missing, left) = gather(Path::new("/"));
+    for name in left {
+        tell(&format!(
+            "warning: `{name}`, a name of this machine, stays where it stands: something else would be read without it"
+        ));
+    }
     let shown = out.as_ref().map(|(file, _)| file.display().to_string());
     let found = collect(&files, card, shown, missing);
     // Which card is meant is asked again by who reads the archive: it is written whatever is shown.
@@ -90,7 +96,8 @@ const LONGEST: Duration = Duration::from_secs(20);
 const MOST_PRINTED: u64 = 32 << 20;
 
 /// Asks the machine whose files lie below `root`; what its tools print is masked.
-fn gather(root: &Path) -> (Vec<CollectionFile>, Vec<MissingToolAnswer>) {
+/// Names of the machine that could not be are told.
+fn gather(root: &Path) -> (Vec<CollectionFile>, Vec<MissingToolAnswer>, BTreeSet<String>) {
     let mut tools = vec![
         tool("lspci.txt", "lspci -D -vvv", "the card, its link and every bridge above it"),
         tool("ibv_devinfo.txt", "ibv_devinfo -v", "ports, path MTU, READs in flight and firmware"),
@@ -166,7 +173,7 @@ fn gather(root: &Path) -> (Vec<CollectionFile>, Vec<MissingToolAnswer>) {
         contents += "sys.txt: files of /sys and /proc\n";
     }
     files.push(CollectionFile { name: CONTENTS.to_string(), text: contents, is_of_many: true });
-    (files, missing)
+    (files, missing, mask.left().clone())
 }
 
 /// Files of the kernel that say what the tools may not have said.
@@ -335,7 +342,8 @@ mod tests {
         write("sys/class/infiniband/mlx5_0/node_guid", "b8ce:f603:00aa:0417\n");
         symlink("../../../0000:3b:00.0", root.path().join("sys/class/infiniband/mlx5_0/device"))
             .expect("a link");
-        let (files, missing) = gather(root.path());
+        let (files, missing, left) = gather(root.path());
+        assert!(left.is_empty(), "{left:?}");
         let all: String = files.iter().map(|file| file.text.as_str()).collect();
         for secret in ["node17", "192.168", "6f1e2ab0", "b8ce"] {
             assert!(!all.contains(secret), "{secret} is in\n{all}");
