@@ -198,8 +198,8 @@ pub enum NotARun {
         why: &'static str,
     },
     /// The log does not say what the figure depends on.
-    #[error("the log does not say {}; take a log with its head, or write the command that ran on a line above the rows, as `$ ib_read_bw -q 1 -t 128 \
-         -Q 100 SERVER`", .missing.join(", "))]
+    #[error("the log does not say {}; take a log with its head, or write the command that ran on a line above the rows, with the options that it had, as `$ \
+         PROGRAM -q N -t N -Q N SERVER`", .missing.join(", "))]
     Missing {
         /// What is missing, in words.
         missing: Vec<&'static str>,

@@ -332,7 +332,10 @@ impl CalibrateAnswer {
             (false, false) => format!("None of its numbers is measured: {}", guesses.join(" and ")),
         };
         let rest = match self.facts_stay {
-            true => "all others are as the base has them, which is of these machines",
+            true => {
+                "all others are as the base has them, which is taken to be of these machines: of another machine with \
+                     such a card begin with the base that it was made from"
+            }
             false => "all others are the base's, carried over",
         };
         text +=
