@@ -457,7 +457,7 @@ fn or_alone(
     let mut best = held;
     let each = solve::each_alone(design, &parts, idle)?;
     let mut open = solve::allowed(design, &parts, idle);
-    while let Some(index) = solve::best_alone(design, &each, &open) {
+    while let Some(index) = solve::best_alone(design, &parts, &each, &open) {
         open.retain(|one| *one != index);
         let shares = [(ready[index].alternative.name.clone(), 1.0)];
         // On an idle twin nothing is held longer, so what is not enough there is never enough.
@@ -530,18 +530,17 @@ fn holds_seen(
     let Some(main) = ready.iter().find(|one| one.alternative.device.is_none()) else {
         return (Vec::new(), 0.0);
     };
-    let share = |name: &str| shares.iter().find(|(n, _)| n == name).map_or(0.0, |(_, s)| *s);
+    // Added up in the order of the shares, so that where an alternative stands in the file rounds nothing otherwise.
+    let taken = || {
+        let index = |name: &str| ready.iter().position(|one| one.alternative.name == name);
+        shares.iter().filter_map(move |(name, share)| Some((*share, &folds[index(name)?])))
+    };
     let is_saturated = loaded.arrived_per_s.is_none();
     let (mut factors, mut largest) = (Vec::new(), 0.0f64);
     for station in main.router.stations() {
         let StationKind::InflightSlots(inflight_slots) = station.kind else { continue };
-        let expected: f64 = ready
-            .iter()
-            .zip(folds.iter())
-            .map(|(one, fold)| {
-                share(&one.alternative.name) * fold.seconds.get(&station.name).copied().unwrap_or(0.0)
-            })
-            .sum();
+        let held = |fold: &Fold| fold.seconds.get(&station.name).copied().unwrap_or(0.0);
+        let expected: f64 = taken().map(|(share, fold)| share * held(fold)).sum();
         let busy = loaded.utilization.get(&station.name).copied().unwrap_or(0.0);
         let slots = (inflight_slots * station.instances) as f64;
         let seen = busy * slots / loaded.throughput.mean;
