@@ -517,7 +517,7 @@ pub struct TwinAnswer {
     /// By how much the holds of the last round still differed.
     pub holds_moved_share: f64,
     /// Where the twin carries something else than the plan by more than is let pass, or scatters too far to tell; null
-    /// where it confirms the plan.
+    /// where it confirms the plan, and where noise_share is given.
     pub difference: Option<GapAnswer>,
     /// Requests that the idle twin ran to observe demands.
     pub sampled_requests: u64,
@@ -525,6 +525,9 @@ pub struct TwinAnswer {
     pub widest_demand_interval: f64,
     /// Share of its server time that each station was busy, on the busiest machine of its role; empty where the throughput
     /// is left out.
+    /// Half of the 95% interval of what the twin carried, as a share of the plan, where whether they differ by more than is let
+    /// pass lies within it: then another seed may say otherwise, and no difference is told. Null elsewhere.
+    pub noise_share: Option<f64>,
     pub utilization: BTreeMap<String, f64>,
     /// What the cross-check validates.
     pub validates: &'static str,
@@ -1266,6 +1269,7 @@ impl TwinAnswer {
     }
 }
 
+            noise_share: settled.noise,
 impl GapAnswer {
     pub(super) fn of(gap: &Gap, unit: Unit) -> GapAnswer {
         let carried = gap.carried_per_s;

@@ -50,6 +50,9 @@ pub struct Settled {
     pub load: Option<f64>,
     /// Where the twin carries something else than the mix was solved for.
     pub gap: Option<Gap>,
+    /// By how much what the twin carried is known, as a share, where whether it differs by more than is let pass lies within
+    /// that: then it neither confirms nor refutes, and there is no gap.
+    pub noise: Option<f64>,
     /// Whether in-flight slots bind the mix.
     pub slots_bind: bool,
     /// Requests sampled on the idle twin, over all alternatives.
@@ -189,10 +192,11 @@ pub fn settle_counting(
     }
     let again = (!is_settled).then_some(chosen);
     let (held, compared) = told_by_longer(design, runs, &alone, &idle, (held, again), counted)?;
-    let mut gap = match compared {
-        Compared::Differs(gap) => Some(gap),
-        Compared::Unclear(gap) => gap,
-        Compared::Agrees => None,
+    let (mut gap, noise) = match compared {
+        Compared::Differs(gap) => (Some(gap), None),
+        Compared::Unclear(gap) => (gap, None),
+        Compared::Noise(half) => (None, Some(half)),
+        Compared::Agrees => (None, None),
     };
     if let Some(gap) = gap.as_mut().filter(|gap| load.is_none() && gap.blind.is_none()) {
         gap.bunched = bunched::look(runs, &held.shares, held.sizes, (&held.loaded, gap), counted)?;
@@ -209,6 +213,7 @@ pub fn settle_counting(
         loaded,
         load,
         gap,
+        noise,
         sampled,
         widest,
         idle,
@@ -245,7 +250,7 @@ fn told_by_longer(
         let is_told = match &compared {
             Compared::Differs(gap) => gap.blind.is_some(),
             Compared::Unclear(gap) => gap.is_none(),
-            Compared::Agrees => true,
+            Compared::Agrees | Compared::Noise(_) => true,
         };
         if let Some(chosen) = again.filter(|_| moved >= SETTLED && !is_told) {
             hold_again(ready, idle, &mut held.folds, &held.shares, &factors);
