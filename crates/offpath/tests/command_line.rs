@@ -2221,6 +2221,11 @@ fn a_run_says_that_a_plan_is_for_other_requests() {
             other.stderr
         );
     }
+    assert!(
+        other.code != 0 || other.stderr.contains("latencies here are of the store's own queues"),
+        "{}",
+        other.stderr
+    );
     // A plan for another system, which counts on a cache.
     let system = serde_json::json!({
         "schema_version": 2, "workload_properties": {}, "device": "connectx6", "testbed": "rack",
