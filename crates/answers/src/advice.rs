@@ -187,10 +187,11 @@ impl StandingAnswer {
 pub struct BringsAnswer {
     /// Their places in the changed design.
     pub numbers: Vec<String>,
-    /// The gain at the worse end of one of their intervals; absent of a tail, of which added-up demands tell nothing.
+    /// The gain at the worse end of one of their intervals, at the shares that are advised: the mix is not chosen again for what
+    /// nobody knows when it is deployed. Absent of a tail, of which added-up demands tell nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gain_percent_least: Option<f64>,
-    /// The gain at the better end.
+    /// The gain at the better end, at the same shares.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gain_percent_most: Option<f64>,
     /// Whether it loses 1% or more at an end, or nothing tells that it does not; then `check --fix` leaves the remedy out.
@@ -245,7 +246,9 @@ impl AdviceAnswer {
             gain += &match (brings.gain_percent_least, brings.gain_percent_most) {
                 (Some(least), Some(most)) => match (signed(least, 1), signed(most, 1)) {
                     (least, most) if least == most => " and moves this by nothing".to_string(),
-                    (least, most) => format!(": {least} to {most} by added-up demands over its interval"),
+                    (least, most) => {
+                        format!(": {least} to {most} by added-up demands over its interval, at these shares")
+                    }
                 },
                 _ => ": nothing tells what a tail gains over its interval".to_string(),
             };

@@ -5,7 +5,7 @@ use crate::figures::Unit;
 use crate::plan::unplanned;
 use crate::system::SystemAnswer;
 use crate::{ByName, SCHEMA_VERSION, command, setting};
-use offpath_plan::advice::{Advised, Depth, Edit, LEAST_GAIN, RULES, SEEDS, TrialBench, advise};
+use offpath_plan::advice::{Advised, Depth, LEAST_GAIN, RULES, SEEDS, TrialBench, advise, advise_mix};
 use offpath_plan::check::Gap;
 use offpath_plan::choices::search;
 use offpath_plan::{Changes, Design, Setting};
@@ -223,21 +223,16 @@ impl<'a> CheckDraft<'a> {
         let CheckRequest { design: file, system: asked, seed, sure, .. } = self.request;
         let (name, directory) = (&self.design.source.0, self.design.directory());
         let design = &Design::parse(before, name, directory, given)?;
-        // A mix that is asked for is put into the text, so that a remedy may choose another.
-        let mut text = before.to_string();
-        if let Some(mix) = &given.mix
-            && let Some(mut edit) = Edit::new(&text)
-            && edit.design("mix", mix).is_ok()
-        {
-            text = edit.text();
-        }
         let changes = Changes { mix: None, ..given.clone() };
         let plan_options = command::options(&changes, asked, *seed);
         let found = search(design, &changes, &self.setting, &|design| design)?;
         let changes = found.map_or(changes, |found| found.changes);
         let bench = TrialBench::new(name, directory, &changes, &self.setting, Seed::new(*seed));
         let depth = if *sure { Depth::Sure } else { Depth::Every };
-        let advised = advise(&bench, &text, depth)?;
+        let advised = match &given.mix {
+            Some(mix) => advise_mix(&bench, before, mix, depth)?,
+            None => advise(&bench, before, depth)?,
+        };
         let system = self.setting.system(design, &design.device)?;
         let Advised {
             objective,

@@ -61,6 +61,9 @@ pub struct MissedAnswer {
     pub planned_low: Option<f64>,
     /// The greatest.
     pub planned_high: Option<f64>,
+    /// Whether `offpath explain` predicts it of step lists where this plan follows the application's code, so that it has other
+    /// figures.
+    pub explained_by_steps: bool,
 }
 
 /// Two alternatives or mixes that were measured in the other order than they are planned in.
@@ -116,8 +119,9 @@ impl MeasuredOtherwise {
                 ),
             };
             lines.push(format!(
-                "measured otherwise: {}, {about}; `offpath explain {first}` says by how much",
-                each.join(", ")
+                "measured otherwise: {}, {about}; `offpath explain {first}` says by how much{}",
+                each.join(", "),
+                self.by_steps()
             ));
         }
         if !self.reversed_orders.is_empty() {
@@ -125,6 +129,19 @@ impl MeasuredOtherwise {
             lines.push(format!("order: measured the other way round than planned here: {}", each.join("; ")));
         }
         lines
+    }
+
+    /// Of which rows `offpath explain` has other figures than the plan, in words.
+    fn by_steps(&self) -> String {
+        let rows: Vec<&str> =
+            self.missed_rows.iter().filter(|one| one.explained_by_steps).map(|one| one.row).collect();
+        match &rows[..] {
+            [] => String::new(),
+            rows => format!(
+                ", of {} by step lists (`--steps`) in place of the code that is planned here",
+                rows.join(", ")
+            ),
+        }
     }
 }
 
@@ -191,6 +208,7 @@ fn planned_of(one: &Missed, beside: &Beside<'_>) -> Option<(f64, f64)> {
 impl MissedAnswer {
     fn of(one: Missed, beside: &Beside<'_>) -> MissedAnswer {
         let planned = planned_of(&one, beside);
+        let explained_by_steps = one.is_of_steps && beside.design.application.is_some();
         let Missed { row, published, design, alternatives, mix, is_as_shipped, subject, .. } = one;
         let is_rate = published.parse::<OpRate>().is_ok();
         MissedAnswer {
@@ -204,6 +222,7 @@ impl MissedAnswer {
             planned_mreq_per_s: planned.filter(|_| is_rate).map(|(low, _)| low),
             planned_low: planned.map(|(low, _)| low),
             planned_high: planned.map(|(_, high)| high),
+            explained_by_steps,
         }
     }
 

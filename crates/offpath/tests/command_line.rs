@@ -736,6 +736,69 @@ fn what_posting_to_a_drive_costs_others_is_not_modelled() {
     assert!(!says("regex-logs"), "the accelerator is the SoC's");
 }
 
+/// The twin that plans has queues at stations: it drops no message, and an application's own queues are not among them.
+#[test]
+fn queues_that_are_not_at_stations_are_not_modelled() {
+    let says = |design: &str, words: &str| {
+        let found = json(&["plan", design]);
+        let listed = found["not_modelled"].as_array().expect("it is a list").clone();
+        listed.iter().any(|one| one.as_str().expect("a text").starts_with(words))
+    };
+    let (_folder, reads, _) = of_alternatives(
+        "[[alternative]]\nname = \"a\"\nrequest = [{ read = \"client-host\", bytes = \"64 B\" }]\n",
+    );
+    let reads = reads.to_str().expect("a UTF-8 path");
+    let (_folder, asked, _) = of_alternatives(&format!("[[alternative]]\nname = \"a\"\n{ASKED}"));
+    let asked = asked.to_str().expect("a UTF-8 path");
+    let of = |design| [says(design, "receive queues"), says(design, "queues of the application")];
+    assert_eq!(
+        (of(reads), of(asked), of("../../designs/replication.toml")),
+        ([false, false], [true, false], [true, true])
+    );
+}
+
+/// An alternative that the design's limits leave nothing of is known by no evidence: a rule is no prediction.
+#[test]
+fn what_is_left_at_0_has_no_basis() {
+    let (_folder, file, _) = of_alternatives(
+        "[constraints]\nhost_cpu_share = 0.0\n\
+         [[alternative]]\nname = \"read\"\nrequest = [{ read = \"client-host\", bytes = \"64 B\" }]\n\
+         [[alternative]]\nname = \"served\"\nrequest = [{ send = \"client-host\", bytes = \"64 B\" }, \
+         { compute = \"host\", time = \"1 us\" }, { send = \"host-client\", bytes = \"64 B\" }]\n",
+    );
+    let path = file.to_str().expect("a UTF-8 path");
+    let plan = json(&["plan", path]);
+    let of = |name: &str| {
+        let all = plan["alternatives"].as_array().expect("a list");
+        let own = all.iter().find(|one| one["name"] == name).expect("it is planned");
+        (own["throughput_mreq_per_s"].as_f64(), own["basis"].is_null())
+    };
+    assert_eq!(of("served"), (Some(0.0), true));
+    assert!(of("read").0 > Some(1.0) && !of("read").1, "{:?}", of("read"));
+    let text = answer(&["plan", path]).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains(" of 1 alternatives;"), "only what carries something is counted: {text}");
+}
+
+/// What stands in the file is what a change is told of, whatever mix is looked at.
+#[test]
+fn a_diff_is_of_the_file_as_it_stands() {
+    let slower = ASKED.replace("120 ns", "50 us");
+    let (_folder, file, text) = of_alternatives(&format!(
+        "[[alternative]]\nname = \"one\"\n{slower}[[alternative]]\nname = \"two\"\n{ASKED}"
+    ));
+    let path = file.to_str().expect("a UTF-8 path");
+    for mix in ["one", "two"] {
+        let said = offpath(&["check", path, "--mix", mix, "--format", "json"]);
+        let report: serde_json::Value = serde_json::from_str(&said.stdout).expect("JSON");
+        let diff = report["advice"][0]["diff"].as_str().expect("it gains");
+        let removed = diff.lines().filter_map(|line| line.strip_prefix(['-', ' ']));
+        for line in removed {
+            assert!(text.lines().any(|own| own == line), "{line} is not in the file: {diff}");
+        }
+        assert!(diff.lines().any(|line| line.starts_with("+mix = ")), "{diff}");
+    }
+}
+
 /// A port has neither slots nor verbs, and no drawing and no message speaks of them.
 #[test]
 fn a_card_that_is_a_port_is_drawn_without_slots() {
@@ -2158,6 +2221,11 @@ fn a_run_says_that_a_plan_is_for_other_requests() {
             other.stderr
         );
     }
+    assert!(
+        other.code != 0 || other.stderr.contains("latencies here are of the store's own queues"),
+        "{}",
+        other.stderr
+    );
     // A plan for another system, which counts on a cache.
     let system = serde_json::json!({
         "schema_version": 2, "workload_properties": {}, "device": "connectx6", "testbed": "rack",

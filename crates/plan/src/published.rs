@@ -45,6 +45,8 @@ struct Experiment {
     parameters: Option<toml::Table>,
     set: Option<toml::Table>,
     overlays: Option<toml::Value>,
+    #[serde(default)]
+    steps: bool,
     vary: Option<toml::Value>,
     device: Option<String>,
 }
@@ -189,6 +191,8 @@ pub struct Missed {
     pub told_as: ToldAs,
     /// Whether it was measured with nothing of the shipped design changed, so that a plan of that may say the same.
     pub is_of_plan: bool,
+    /// Whether step lists are predicted of it, also where the design names code that does the same.
+    pub is_of_steps: bool,
     /// Whether the design that is planned is the shipped one in what its requests do and on what; else some of its
     /// alternatives are.
     pub is_as_shipped: bool,
@@ -316,6 +320,7 @@ pub fn missed_of(design: &Design, system: &System) -> Vec<Missed> {
             over: experiment.over(),
             told_as: experiment.told_as(),
             is_of_plan: experiment.is_of_plan(),
+            is_of_steps: experiment.steps,
             is_as_shipped,
         })
     });

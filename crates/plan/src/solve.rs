@@ -85,6 +85,7 @@ pub(crate) fn at_fixed(
             problem.activities.push(activity(&one.alternative.name, demand, main));
         }
     }
+    by_name(&mut problem);
     Ok(problem.solve(&Aim::Shares(shares.iter().cloned().collect()))?)
 }
 
@@ -192,10 +193,7 @@ pub(crate) fn evaluate(
     };
     let alone = each_alone(design, parts, folds)?;
     let main = main_router(parts)?;
-    let mut all = stations(main, design.host_cpu_share);
-    for (one, fold) in parts.iter().zip(folds).filter(|(one, _)| one.alternative.device.is_none()) {
-        all.activities.push(activity(&one.alternative.name, fold, main));
-    }
+    let all = problem_of(design, parts, folds, |one| one.alternative.device.is_none())?;
     // A mix of one is that one.
     let or_alone = |solution: Solution| match &shares(&solution)[..] {
         [(only, _)] => {
@@ -225,8 +223,11 @@ pub(crate) fn evaluate(
         Rank::Throughput => -alone[i].total,
         Rank::HostCpu => host_seconds(&folds[i], parts[i].router),
     };
-    // Alternatives that a criterion does not tell apart are filled fastest first.
-    order.sort_by(|&a, &b| key(a).total_cmp(&key(b)).then(alone[b].total.total_cmp(&alone[a].total)));
+    // Alternatives that a criterion does not tell apart are filled fastest first, and such as are as fast by their names.
+    order.sort_by(|&a, &b| {
+        let faster = alone[b].total.total_cmp(&alone[a].total);
+        key(a).total_cmp(&key(b)).then(faster).then(parts[a].alternative.name.cmp(&parts[b].alternative.name))
+    });
     let order: Vec<String> = order.into_iter().map(|i| parts[i].alternative.name.clone()).collect();
     let fill = |problem: &MixProblem| {
         let known = |name: &&String| problem.activities.iter().any(|one| one.name == **name);
@@ -240,7 +241,7 @@ pub(crate) fn evaluate(
         Objective::MostThroughput => problem.solve(&Aim::Throughput)?.total,
         _ => 0.0,
     };
-    if let Some(index) = best_alone(design, &alone, &allowed) {
+    if let Some(index) = best_alone(design, parts, &alone, &allowed) {
         most = most.max(alone[index].total);
     }
     let is_as_good = |without: &Solution, full: &Solution| match design.objective {
@@ -268,7 +269,7 @@ pub(crate) fn evaluate(
     };
     let mut optimal = optimal;
     let mut open = allowed;
-    while let Some(index) = best_alone(design, &alone, &open) {
+    while let Some(index) = best_alone(design, parts, &alone, &open) {
         open.retain(|one| *one != index);
         let latency = mean_of(&shares(&optimal), parts, |index| folds[index].latency);
         let one = (alone[index].total, folds[index].latency);
@@ -329,9 +330,15 @@ pub(crate) fn beyond_bound(
 
 /// Of the alternatives that a mix may take, the one that carries most by itself, where throughput is sought. It may
 /// carry more than any mix: in a mix its slots are held while it waits for what the others do.
-pub(crate) fn best_alone(design: &Design, alone: &[Solution], allowed: &[usize]) -> Option<usize> {
+pub(crate) fn best_alone(
+    design: &Design,
+    parts: &[Part<'_>],
+    alone: &[Solution],
+    allowed: &[usize],
+) -> Option<usize> {
     let of = |i: &usize| alone[*i].total;
-    let best = allowed.iter().copied().max_by(|a, b| of(a).total_cmp(&of(b)).then(b.cmp(a)));
+    let name = |i: &usize| &parts[*i].alternative.name;
+    let best = allowed.iter().copied().max_by(|a, b| of(a).total_cmp(&of(b)).then(name(b).cmp(name(a))));
     best.filter(|_| matches!(design.objective, Objective::MostThroughput))
 }
 
@@ -634,6 +641,12 @@ pub(crate) fn best_set(
     }
 }
 
+/// Orders what is mixed by name: where a file has an alternative says nothing of it, and of two mixes as good the solver takes
+/// the first.
+fn by_name(problem: &mut MixProblem) {
+    problem.activities.sort_by(|a, b| a.name.cmp(&b.name));
+}
+
 /// The stations with what some alternatives ask of them.
 fn problem_of(
     design: &Design,
@@ -646,6 +659,7 @@ fn problem_of(
     for (one, fold) in parts.iter().zip(folds).filter(|(one, _)| is_taken(one)) {
         problem.activities.push(activity(&one.alternative.name, fold, main));
     }
+    by_name(&mut problem);
     Ok(problem)
 }
 

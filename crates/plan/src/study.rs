@@ -206,6 +206,8 @@ pub struct Study {
     pub advised: Advised,
     /// The steps that nothing published is about, each with its alternative.
     pub without_evidence: Vec<(String, Verb, RoutePath)>,
+    /// Whether some alternative has messages, which wait in a receive queue of so many places.
+    pub has_messages: bool,
     /// Whether messages go over RC between machines, whose acknowledgements no model has on the ports.
     pub has_reliable_messages: bool,
     /// Whether a processor posts to an engine that is not beside it, which costs it what it costs the engine's own.
@@ -354,7 +356,10 @@ impl Study {
             traffic: Traffic::of(&ready, &checked.plan.optimal.shares),
             next: Next::of(&checked.plan, &system),
             without_evidence: without_evidence(&ready),
-            has_reliable_messages: has_reliable_messages(&ready),
+            has_messages: has_message(&ready, |_, _| true),
+            has_reliable_messages: has_message(&ready, |transport, crosses| {
+                transport == Transport::Reliable && crosses
+            }),
             posts_to_others_engines: posts_to_others_engines(&ready),
             is_other_system: ask.setting.is_other_system(&design)?,
             notes,
@@ -386,12 +391,12 @@ pub(crate) fn without_evidence(ready: &[Ready]) -> Vec<(String, Verb, RoutePath)
     ready.iter().flat_map(of).collect()
 }
 
-/// Whether some alternative has a message over RC that leaves its machine.
-fn has_reliable_messages(ready: &[Ready]) -> bool {
+/// Whether some alternative has such a message, by its transport and whether it leaves its machine.
+fn has_message(ready: &[Ready], is_such: impl Fn(Transport, bool) -> bool) -> bool {
     ready.iter().flat_map(|one| one.compiled.routes()).any(|route| {
         let row = route.verb.row();
-        let is_message = row.responder == Responder::Receives && row.transport == Transport::Reliable;
-        is_message && route.visits.iter().any(|visit| matches!(visit, Visit::Cross { .. }))
+        let crosses = route.visits.iter().any(|visit| matches!(visit, Visit::Cross { .. }));
+        row.responder == Responder::Receives && is_such(row.transport, crosses)
     })
 }
 

@@ -260,6 +260,37 @@ fn few_clients_run_nothing_that_is_forbidden() {
     assert!(names.contains(&"read") && !names.contains(&"served"), "{names:?}");
 }
 
+/// Where an alternative stands in the file moves no digit: the twin draws by names, and of what is as good the solver takes what
+/// comes first by name.
+#[test]
+fn the_order_of_alternatives_moves_no_digit() {
+    let swap = |at: &str| {
+        format!(
+            "{{ compare-and-swap = \"client-{at}\" }}, {{ read = \"client-host\", bytes = \"64 B\" }}, \
+             {{ write = \"client-host\", bytes = \"64 B\" }}, {{ compare-and-swap = \"client-{at}\" }}"
+        )
+    };
+    let asked = "{ send-ud = \"client-soc\", bytes = \"32 B\" }, { compute = \"soc\", time = \"200 ns\" }, \
+                 { send-ud = \"soc-client\", bytes = \"64 B\" }";
+    let (host, soc) = (swap("host"), swap("soc"));
+    let all = [("host", host.as_str()), ("soc", soc.as_str()), ("asked", asked), ("soc again", soc.as_str())];
+    let seen = |order: [usize; 4]| {
+        let design = design(MOST, &order.map(|at| all[at]));
+        let ready = made_ready(&design);
+        let settled = settled(&design, &ready, 1);
+        let demands =
+            ready.iter().zip(&settled.folds).map(|(one, fold)| (one.alternative.name.clone(), fold));
+        let held = demands.map(|(name, fold)| (name, fold.seconds.clone())).collect::<BTreeMap<_, _>>();
+        let added = solved(&design, &ready, &folds(&ready)).expect("it is solved");
+        let added = (added.optimal.shares, added.greedy.shares, added.order);
+        (settled.shares, settled.rate, settled.loaded.throughput.mean, held, added)
+    };
+    let first = seen([0, 1, 2, 3]);
+    for order in [[3, 2, 1, 0], [1, 0, 3, 2], [2, 3, 0, 1], [2, 0, 1, 3]] {
+        assert_eq!(seen(order), first, "{order:?}");
+    }
+}
+
 /// What the twin cannot show it is not asked for: one short run says how many requests are missing, and the plan is
 /// that of the stations.
 #[test]

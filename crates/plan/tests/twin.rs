@@ -7,6 +7,7 @@ use offpath_fabric::{Backend, Fabric};
 use offpath_plan::check::{CheckedPlan, Chosen, plan_and_check, settle};
 use offpath_plan::interpret::{Chance, Job, RunState, roles};
 use offpath_plan::observe::{Loaded, RequestArrivals, load, observe};
+use offpath_plan::planner::prepare_named;
 use offpath_plan::{Changes, Design, Ready, prepare};
 use offpath_quantity::{Bytes, Time};
 use offpath_twin::Seed;
@@ -315,6 +316,21 @@ fn slots_that_wait_for_another_station_do_not_bind() {
     assert_eq!(binds("nic.inflight_slots=142"), "nic.inflight_slots-of-soc");
     assert_eq!(binds("nic.inflight_slots=300"), "nic.cores (shared)");
     assert_eq!(binds("nic.inflight_slots=600"), "nic.cores (shared)");
+}
+
+/// What the twin carries there is known to 1.4 to 1.6% and lies 1.3 to 3.4% below the plan, where 2% is let pass: no seed decides
+/// whether it confirms the plan.
+#[test]
+fn a_difference_within_the_twins_noise_is_no_verdict() {
+    let design = Design::load(&designs().join("replication.toml"), &with_ratio(0.25)).expect("it is read");
+    let ready = prepare_named(&design, &setting(&[], &[])).expect("it is in order");
+    for seed in 1..=3 {
+        let settled = settle(&design, &ready, Chosen::Best, Seed::new(seed)).expect("the twin runs it");
+        let noise = settled.noise.expect("it is within it");
+        let apart = (settled.loaded.throughput.mean / settled.rate - 1.0).abs();
+        assert!(settled.gap.is_none() && noise <= settled.allowed(), "seed {seed}: {:?}", settled.gap);
+        assert!((apart - settled.allowed()).abs() <= noise, "seed {seed}: {apart} and {noise}");
+    }
 }
 
 /// More requests in flight hold the slots of both endpoints for longer, by about as much as solving for fewer gives back: whole

@@ -61,6 +61,9 @@ pub struct ExplainAnswer {
     pub reason: String,
     /// The experiment as the evidence file writes it.
     pub experiment: Option<String>,
+    /// The shipped design of which its step lists are predicted, where `offpath plan` follows the code that the design names and
+    /// has other figures; null elsewhere.
+    pub design_by_steps: Option<String>,
     /// What was measured at each place of the sweep: the compared value, the first experiment's own, those it is
     /// compared with, what binds.
     pub places: Vec<PlaceAnswer>,
@@ -199,6 +202,8 @@ impl ExplainAnswer {
         let (null_error_nearest_row, nearest_row) = line.null_nearest.unzip();
         let moved_by = line.moved_by.into_iter();
         let (row, verdict) = (line.row, line.verdict.as_ref());
+        let plain = row.experiment.as_ref().map(|experiment| &experiment.plain);
+        let design_by_steps = plain.filter(|plain| plain.steps).and_then(|plain| plain.design.clone());
         ExplainAnswer {
             schema_version: SCHEMA_VERSION,
             id: row.id,
@@ -216,6 +221,7 @@ impl ExplainAnswer {
             within,
             reason: row.reason,
             experiment: row.experiment.map(|experiment| experiment.words().to_string()),
+            design_by_steps,
             places: line.outcome.as_ref().map_or_else(Vec::new, places),
             parts: parts(inside),
             moved_by: moved_by
@@ -265,10 +271,36 @@ fn parts(inside: Inside) -> Vec<PartAnswer> {
 
 #[cfg(test)]
 mod tests {
-    use super::places;
+    use super::{ExplainAnswer, ExplainRequest, explain, places};
     use offpath_evidence::Bench;
     use offpath_evidence::experiment::Compare;
     use offpath_profile::Library;
+
+    /// A plan of the design that such a row names has other figures, since it follows the design's code: both screens say so.
+    #[test]
+    fn rows_that_judge_step_lists_say_so() {
+        let of = |row: &str| -> ExplainAnswer {
+            explain(&ExplainRequest { row: row.into(), ..ExplainRequest::default() }).expect("it is a row")
+        };
+        let screen =
+            offpath_terminal::output::Screen::new(offpath_terminal::output::OutputOptions::default());
+        let by_steps = of("W241");
+        assert_eq!(by_steps.design_by_steps.as_deref(), Some("replication"));
+        assert!(by_steps.text(&screen).contains("`offpath plan designs/replication.toml --steps`"));
+        assert_eq!(of("W072").design_by_steps, None);
+        let changes = offpath_plan::Changes::default();
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../designs");
+        let of_steps = |row: offpath_evidence::Row| {
+            let plain = row.experiment?.plain;
+            plain.design.filter(|_| plain.steps)
+        };
+        let designs: std::collections::BTreeSet<String> =
+            crate::rows::rows().into_iter().filter_map(of_steps).collect();
+        for name in designs {
+            let design = offpath_plan::Design::load(&folder.join(format!("{name}.toml")), &changes);
+            assert!(design.expect("it is shipped").application.is_some(), "`{name}` has step lists alone");
+        }
+    }
 
     /// What stands in a line of the table is what its value is made of, also where a row runs more than one block.
     #[test]

@@ -24,6 +24,12 @@ impl ExplainAnswer {
             text += &screen.heading("Experiment");
             text += &format!("{experiment}\n");
         }
+        if let Some(design) = &self.design_by_steps {
+            text += &format!(
+                "It predicts the step lists of designs/{design}.toml, as `offpath plan designs/{design}.toml --steps` plans \
+                 them; without `--steps` the code that the design names is planned, whose figures are others.\n"
+            );
+        }
         text += &self.places_text(screen);
         text += &self.parts_text(screen);
         if !self.moved_by.is_empty() {

@@ -39,6 +39,12 @@ const NOT_MODELLED: [&str; 5] = [
 /// What it does not of designs with messages over RC, whose acknowledgements take of a port what those of WRITEs do.
 const ACKNOWLEDGEMENTS: &str = "acknowledgements of SENDs over RC, a header each on both ports";
 
+/// What it does not of designs with messages, which a full receive queue drops or has wait.
+const RECEIVE_QUEUES: &str = "receive queues that run full";
+
+/// What it does not of an application whose code was followed one request at a time, and that keeps queues of its own.
+const OWN_QUEUES: &str = "queues of the application itself, on which tails under load depend";
+
 /// What it does not of designs in which a processor posts to a drive that is not beside it.
 const POSTING: &str = "what posting to an engine costs a processor other than its own";
 
@@ -517,8 +523,11 @@ pub struct TwinAnswer {
     /// By how much the holds of the last round still differed.
     pub holds_moved_share: f64,
     /// Where the twin carries something else than the plan by more than is let pass, or scatters too far to tell; null
-    /// where it confirms the plan.
+    /// where it confirms the plan, and where noise_share is given.
     pub difference: Option<GapAnswer>,
+    /// Half of the 95% interval of what the twin carried, as a share of the plan, where whether they differ by more than is let
+    /// pass lies within it: then another seed may say otherwise, and no difference is told. Null elsewhere.
+    pub noise_share: Option<f64>,
     /// Requests that the idle twin ran to observe demands.
     pub sampled_requests: u64,
     /// The widest 95% interval of an observed demand, as a share of it.
@@ -985,6 +994,8 @@ impl PlanAnswer {
             not_modelled: NOT_MODELLED
                 .into_iter()
                 .chain(study.has_reliable_messages.then_some(ACKNOWLEDGEMENTS))
+                .chain(study.has_messages.then_some(RECEIVE_QUEUES))
+                .chain(study.code.is_some().then_some(OWN_QUEUES))
                 .chain(study.posts_to_others_engines.then_some(POSTING))
                 .collect(),
             next_measurement: super::next::measurement(study),
@@ -1258,6 +1269,7 @@ impl TwinAnswer {
             settled: settled.has_settled(),
             holds_moved_share: settled.moved,
             difference: settled.gap.as_ref().map(|gap| GapAnswer::of(gap, unit)),
+            noise_share: settled.noise,
             sampled_requests: settled.sampled,
             widest_demand_interval: settled.widest,
             utilization: busy.map(|(name, (_, share))| (name.clone(), *share)).collect(),

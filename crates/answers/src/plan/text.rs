@@ -669,6 +669,12 @@ impl PlanAnswer {
             text += &format!("{said}\n");
         }
         if let Some(mean) = twin.rates.throughput() {
+            if let Some(noise) = twin.noise_share {
+                text += &format!(
+                    "      within the twin's noise of {:.1}%: that it carries what is planned is neither shown nor refuted\n",
+                    noise * 100.0
+                );
+            }
             text += &self.ended_text(mean);
             text += &said.unwrap_or_default();
         }

@@ -164,6 +164,13 @@ pub(super) fn other_system(
         differ.push(format!("settings {}, other {}", shown(planned), shown(backend.overlays.join(", "))));
     }
     let mut warnings = Vec::new();
+    // A plan follows a request at a time, and puts what it takes into queues of stations.
+    if backend.testbed.is_some() && !plan["twin"]["latency_us_p99"].is_null() {
+        warnings.push(format!(
+            "warning: latencies here are of the store's own queues on the twin, its receive queues among them; those of \
+             `{file}` are of queues at stations alone, and neither speaks for the other"
+        ));
+    }
     if !differ.is_empty() {
         warnings.push(format!(
             "warning: `{file}` is for another system: {}: the shares need not be the best here. Plan this system, or give \

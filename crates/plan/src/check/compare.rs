@@ -107,10 +107,20 @@ fn is_by_chance(planned_per_s: f64, carried: &Interval) -> bool {
     (carried.mean - planned_per_s).abs() <= CHANCE / TO_AN_END * (carried.high - carried.low) / 2.0
 }
 
+/// By how much what a run carried is known, as a share of what was planned, where that is as good as what may differ and the
+/// bound lies within it: whether the difference is more than may be is then a matter of the draws. `None` where it is none.
+fn noise(planned_per_s: f64, allowed: f64, carried: &Interval) -> Option<f64> {
+    let half = (carried.high - carried.low) / 2.0 / planned_per_s;
+    let apart = (carried.mean / planned_per_s - 1.0).abs();
+    (half <= allowed && (apart - allowed).abs() <= half).then_some(half)
+}
+
 /// What the loaded twin says of a plan.
 #[derive(Clone)]
 pub(super) enum Compared {
     Agrees,
+    /// It is known to so much, and whether it differs by more than may be lies within that.
+    Noise(f64),
     /// It differs and what the plan says lies within what the twin's mean scatters by, or it is near and may be so by
     /// chance. A mean that is near and scatters by less than a tenth is let pass, with its interval beside it.
     Unclear(Option<Gap>),
@@ -192,7 +202,9 @@ pub(crate) fn differs(
         None => 0.0,
     };
     let scatters = is_by_chance(planned_per_s, &carried);
-    ((carried.mean / planned_per_s - 1.0).abs() > allowed + by_chance && !scatters).then_some(gap)
+    let is_noise = noise(planned_per_s, allowed, &carried).is_some();
+    ((carried.mean / planned_per_s - 1.0).abs() > allowed + by_chance && !scatters && !is_noise)
+        .then_some(gap)
 }
 
 /// How many requests the run of a settled mix counts, where its rare cases or long requests ask for more than are
@@ -237,6 +249,7 @@ pub(super) fn compared(
     let gap = Gap { planned_per_s, carried_per_s, allowed, fullest, blind, bunched: None };
     match told {
         Comparison::Agrees => Compared::Agrees,
+        Comparison::Noise(half) => Compared::Noise(half),
         Comparison::Unclear => {
             let is_near = (mean / planned_per_s - 1.0).abs() <= allowed;
             Compared::Unclear((!is_near || high - low >= 0.2 * mean).then_some(gap))
@@ -249,6 +262,7 @@ pub(super) fn compared(
 #[derive(Debug, PartialEq)]
 enum Comparison {
     Agrees,
+    Noise(f64),
     Unclear,
     Differs,
 }
@@ -256,6 +270,9 @@ enum Comparison {
 fn told(planned_per_s: f64, allowed: f64, carried: &Interval) -> Comparison {
     let Interval { mean, low, high, .. } = *carried;
     let is_near = (mean / planned_per_s - 1.0).abs() <= allowed;
+    if let Some(half) = noise(planned_per_s, allowed, carried) {
+        return Comparison::Noise(half);
+    }
     match is_near {
         // A mean that scatters by more than may differ is near by chance.
         true if high - low <= 2.0 * allowed * planned_per_s => Comparison::Agrees,
@@ -303,7 +320,11 @@ mod tests {
         let carried = |mean, half| Interval { mean, low: mean - half, high: mean + half };
         for (mean, half, says) in [
             (100.0, 1.0, Comparison::Agrees),
-            (101.9, 1.9, Comparison::Agrees),
+            (100.1, 1.8, Comparison::Agrees),
+            (101.9, 1.9, Comparison::Noise(0.019)),
+            (98.7, 1.4, Comparison::Noise(0.014)),
+            (97.1, 1.4, Comparison::Noise(0.014)),
+            (96.5, 1.4, Comparison::Differs),
             (100.0, 2.1, Comparison::Unclear),
             (100.0, 60.0, Comparison::Unclear),
             (95.0, 6.0, Comparison::Unclear),
@@ -312,7 +333,11 @@ mod tests {
             (95.0, 1.0, Comparison::Differs),
             (105.0, 1.0, Comparison::Differs),
         ] {
-            assert_eq!(told(100.0, 0.02, &carried(mean, half)), says, "{mean} by {half}");
+            let said = match told(100.0, 0.02, &carried(mean, half)) {
+                Comparison::Noise(half) => Comparison::Noise((half * 1e4).round() / 1e4),
+                said => said,
+            };
+            assert_eq!(said, says, "{mean} by {half}");
         }
     }
 }

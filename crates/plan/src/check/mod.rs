@@ -50,6 +50,9 @@ pub struct Settled {
     pub load: Option<f64>,
     /// Where the twin carries something else than the mix was solved for.
     pub gap: Option<Gap>,
+    /// By how much what the twin carried is known, as a share, where whether it differs by more than is let pass lies within
+    /// that: then it neither confirms nor refutes, and there is no gap.
+    pub noise: Option<f64>,
     /// Whether in-flight slots bind the mix.
     pub slots_bind: bool,
     /// Requests sampled on the idle twin, over all alternatives.
@@ -189,10 +192,11 @@ pub fn settle_counting(
     }
     let again = (!is_settled).then_some(chosen);
     let (held, compared) = told_by_longer(design, runs, &alone, &idle, (held, again), counted)?;
-    let mut gap = match compared {
-        Compared::Differs(gap) => Some(gap),
-        Compared::Unclear(gap) => gap,
-        Compared::Agrees => None,
+    let (mut gap, noise) = match compared {
+        Compared::Differs(gap) => (Some(gap), None),
+        Compared::Unclear(gap) => (gap, None),
+        Compared::Noise(half) => (None, Some(half)),
+        Compared::Agrees => (None, None),
     };
     if let Some(gap) = gap.as_mut().filter(|gap| load.is_none() && gap.blind.is_none()) {
         gap.bunched = bunched::look(runs, &held.shares, held.sizes, (&held.loaded, gap), counted)?;
@@ -209,6 +213,7 @@ pub fn settle_counting(
         loaded,
         load,
         gap,
+        noise,
         sampled,
         widest,
         idle,
@@ -245,7 +250,7 @@ fn told_by_longer(
         let is_told = match &compared {
             Compared::Differs(gap) => gap.blind.is_some(),
             Compared::Unclear(gap) => gap.is_none(),
-            Compared::Agrees => true,
+            Compared::Agrees | Compared::Noise(_) => true,
         };
         if let Some(chosen) = again.filter(|_| moved >= SETTLED && !is_told) {
             hold_again(ready, idle, &mut held.folds, &held.shares, &factors);
@@ -457,7 +462,7 @@ fn or_alone(
     let mut best = held;
     let each = solve::each_alone(design, &parts, idle)?;
     let mut open = solve::allowed(design, &parts, idle);
-    while let Some(index) = solve::best_alone(design, &each, &open) {
+    while let Some(index) = solve::best_alone(design, &parts, &each, &open) {
         open.retain(|one| *one != index);
         let shares = [(ready[index].alternative.name.clone(), 1.0)];
         // On an idle twin nothing is held longer, so what is not enough there is never enough.
@@ -530,18 +535,17 @@ fn holds_seen(
     let Some(main) = ready.iter().find(|one| one.alternative.device.is_none()) else {
         return (Vec::new(), 0.0);
     };
-    let share = |name: &str| shares.iter().find(|(n, _)| n == name).map_or(0.0, |(_, s)| *s);
+    // Added up in the order of the shares, so that where an alternative stands in the file rounds nothing otherwise.
+    let taken = || {
+        let index = |name: &str| ready.iter().position(|one| one.alternative.name == name);
+        shares.iter().filter_map(move |(name, share)| Some((*share, &folds[index(name)?])))
+    };
     let is_saturated = loaded.arrived_per_s.is_none();
     let (mut factors, mut largest) = (Vec::new(), 0.0f64);
     for station in main.router.stations() {
         let StationKind::InflightSlots(inflight_slots) = station.kind else { continue };
-        let expected: f64 = ready
-            .iter()
-            .zip(folds.iter())
-            .map(|(one, fold)| {
-                share(&one.alternative.name) * fold.seconds.get(&station.name).copied().unwrap_or(0.0)
-            })
-            .sum();
+        let held = |fold: &Fold| fold.seconds.get(&station.name).copied().unwrap_or(0.0);
+        let expected: f64 = taken().map(|(share, fold)| share * held(fold)).sum();
         let busy = loaded.utilization.get(&station.name).copied().unwrap_or(0.0);
         let slots = (inflight_slots * station.instances) as f64;
         let seen = busy * slots / loaded.throughput.mean;
