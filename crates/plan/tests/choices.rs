@@ -170,7 +170,8 @@ fn more_cores_carry_no_less_and_move_no_demand() {
         let text = text(&format!("{name}.toml")).replace("set = [\"dpa.cores={dpa_cores}\"]\n", "");
         let text = text
             .replace("dpa_cores = [4, 8, 16]\n", "")
-            .replace("far = [\"dpa:soc\", \"dpa:host\"]", "far = [\"dpa:soc\"]");
+            .replace("far = [\"dpa:soc\", \"dpa:host\"]", "far = [\"dpa:soc\"]")
+            .replace("batch = [1, 16]", "batch = [1]");
         let design = parse(&text, &Changes::default());
         let system = setting(&[], &[]).system(&design, &design.device).expect("it loads");
         let processors: Vec<&str> = system.machines[0]
