@@ -20,6 +20,11 @@ pub struct ChoicesAnswer {
     /// How many of them make no system.
     #[serde(skip)]
     pub no_systems: usize,
+    /// Systems that the values of those in `set` make.
+    pub systems: usize,
+    /// How many of these were looked at. Where there are more, those of the most cores or threads bound the others, since more of
+    /// them carry no less.
+    pub systems_looked_at: usize,
     /// How many of the others are planned: all where they are few, else those that are the best by added-up demands.
     pub planned: usize,
     /// By how much another deployment may be better than the one that is taken, by added-up demands, as a share of it: up to 0.01
@@ -84,6 +89,8 @@ impl ChoicesAnswer {
             considered: search.considered,
             left_out: LeftOutAnswer::all(&[&search.left_out[..], &search.no_systems].concat()),
             no_systems: search.no_systems.len(),
+            systems: search.systems,
+            systems_looked_at: search.looked_at,
             planned: search.kept,
             gap_share: search.gap,
         }
@@ -151,6 +158,12 @@ impl ChoicesAnswer {
                 });
             }
         }
+        if self.systems_looked_at < self.systems {
+            said.push(format!(
+                "{} of {} systems were looked at, since more cores or threads carry no less",
+                self.systems_looked_at, self.systems
+            ));
+        }
         said.extend(gap);
         // Where nothing that runs leaves a choice open there is nothing to say of them.
         match (alternatives, said.is_empty()) {
@@ -201,6 +214,8 @@ mod tests {
             considered: 2,
             left_out,
             no_systems: 0,
+            systems: 190,
+            systems_looked_at: if alternative.is_none() { 10 } else { 190 },
             planned: 2,
             gap_share: gap,
         }
@@ -212,7 +227,7 @@ mod tests {
     fn a_choice_says_what_comes_next() {
         let one = lines(Some("a"), Some(&["host"]), Some(5.0), 0.0);
         assert_eq!(one[0], "choice: at of a: soc (+5.0% over the next best, host)");
-        assert!(!one[1].contains("deployment"), "{one:?}");
+        assert!(!one[1].contains("deployment") && !one[1].contains("systems"), "{one:?}");
         let without = lines(Some("a"), Some(&[]), Some(5.0), 0.0);
         assert_eq!(without[0], "choice: at of a: soc (+5.0% over the next best, doing without a)");
         let first = lines(None, Some(&["host"]), Some(-0.5), 0.005);
@@ -231,6 +246,7 @@ mod tests {
             "{free:?}"
         );
         assert!(free[1].ends_with("no other deployment is better, by added-up demands"), "{free:?}");
+        assert!(free[1].contains("; 10 of 190 systems were looked at, since more cores"), "{free:?}");
         let only = lines(Some("a"), None, None, 0.0);
         assert_eq!(only[0], "choice: at of a: soc, with no other to compare with");
     }
@@ -246,7 +262,19 @@ mod tests {
         own.extend([left_out("b[at=x]", "no `x`"), left_out("cores=0", "none has 0")]);
         let of = |left_out: Vec<LeftOutAnswer>| {
             let (taken, planned) = (vec![], 2);
-            ChoicesAnswer { taken, considered: 6, left_out, no_systems: 1, planned, gap_share: 0.0 }.lines()
+            let (systems, systems_looked_at) = (2, 2);
+            let (considered, no_systems, gap_share) = (6, 1, 0.0);
+            ChoicesAnswer {
+                taken,
+                considered,
+                left_out,
+                no_systems,
+                systems,
+                systems_looked_at,
+                planned,
+                gap_share,
+            }
+            .lines()
         };
         assert_eq!(
             of(own),

@@ -340,6 +340,27 @@ fn devices_are_compared() {
     }
 }
 
+/// A host's slot that binds is named where a card's own link carries more, with both rates, and nowhere else.
+#[test]
+fn a_slot_that_binds_is_named_beside_a_faster_card() {
+    let design = concat!(env!("CARGO_MANIFEST_DIR"), "/../../designs/echo-headroom.toml");
+    let of = |more: &[&str]| json(&[&["compare", design, "--device", "bluefield3,connectx7"], more].concat());
+    let report = of(&[]);
+    check(&report, &schema("compare.json"), "compare.json");
+    let [slot] = &report["slower_slots"].as_array().expect("slots")[..] else { panic!("{report}") };
+    assert_eq!(
+        (&slot["link"], &slot["host"], &slot["card"]),
+        (&"pcie0".into(), &"srv".into(), &"bluefield3".into())
+    );
+    assert_eq!(slot["binds"], serde_json::json!(["bluefield3", "connectx7"]));
+    let rates = ["rate_gbit_per_s", "card_rate_gbit_per_s"].map(|key| slot[key].as_f64());
+    assert_eq!(rates, [Some(256.0), Some(512.0)]);
+    let said = "carries 256 Gbit/s and binds bluefield3 and connectx7, where bluefield3's own `pcie1` carries 512 Gbit/s";
+    assert!(report["notes"].to_string().contains(said), "{}", report["notes"]);
+    let faster = of(&["--set", "pcie0.rate=512Gbit/s"]);
+    assert_eq!(faster["slower_slots"], serde_json::json!([]));
+}
+
 /// Suggestions and a change of one's own stand in one table, each as a plan with it has it.
 #[test]
 fn a_card_is_tried_with_changes() {

@@ -4,6 +4,10 @@
 //! of the whole deployment excludes mixes of its values: the program over all of them bounds what any one carries, and
 //! branches on what such a mix would share out, until no branch may be better than the best deployment found. Demands are
 //! added up, since a run for each would take minutes; what is planned after is observed on the twin as ever.
+//!
+//! A number of the system makes a system of each value, and each is compiled where they are few. Beyond that a range of cores
+//! or threads is searched by halves: more of them enlarge what stations carry and move no demand, so that the system of the most
+//! bounds all others and is one of them.
 
 use crate::design::{Alternative, Changes, Design, OpenChoice, Runs, set_number};
 use crate::planner::{PlanError, Ready, Setting, make_ready};
@@ -15,7 +19,8 @@ use offpath_route::Router;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Systems that settings with choices in them may make: each is compiled for.
+/// Systems that settings with choices in them may make, each of which is compiled for; with more of them those of the most cores
+/// stand for the others.
 const MOST_SYSTEMS: usize = 64;
 /// Linear programs that one question of the search may take before it is answered with the gap that is proved by then.
 const MOST_SOLVED: usize = 256;
@@ -37,6 +42,10 @@ pub struct Search {
     pub left_out: Vec<(String, String)>,
     /// The values that make no system, as in `cores=0`, each with the reason.
     pub no_systems: Vec<(String, String)>,
+    /// Systems that the choices in `set` make.
+    pub systems: usize,
+    /// How many of these were looked at; of the others those bound what they carry.
+    pub looked_at: usize,
     /// How many of the alternatives of choices are planned on.
     pub kept: usize,
     /// By how much another deployment may be better than what is taken, as a share: up to a hundredth where the first listed of
@@ -127,7 +136,7 @@ struct Found {
 struct Searcher<'d> {
     /// The choices of the whole deployment, in the file's order.
     choices: Vec<&'d OpenChoice>,
-    all: Vec<Candidates>,
+    looking: Looking<'d>,
     /// Linear programs that one question may take.
     most: usize,
 }
@@ -138,19 +147,17 @@ impl Searcher<'_> {
     }
 
     /// The best deployment of `open`, on whichever system.
-    fn best(&self, open: &Domains) -> Found {
+    fn best(&mut self, open: &Domains) -> Result<Found, miette::Report> {
         let mut found = Found { best: None, bound: 0.0 };
         // A choice without a value makes no deployment.
         if open.values().any(Vec::is_empty) {
-            return found;
+            return Ok(found);
         }
-        let is_open = |one: &&Candidates| {
-            one.of.iter().all(|(name, value)| open.get(name).is_none_or(|values| values.contains(value)))
-        };
-        for one in self.all.iter().filter(is_open) {
+        for of in self.looking.that_bound(&self.choices, open) {
+            let Some(one) = self.looking.see(&of)? else { continue };
             let mut own = open.clone();
-            own.extend(one.of.iter().map(|(name, value)| (name.clone(), vec![value.clone()])));
-            let of_one = self.best_on(one, own);
+            own.extend(of.into_iter().map(|(name, value)| (name, vec![value])));
+            let of_one = self.best_on(&self.looking.all[one], own);
             found.bound = found.bound.max(of_one.bound);
             let is_better =
                 |(good, _): &(f64, Deployment)| found.best.as_ref().is_none_or(|(best, _)| good > best);
@@ -158,7 +165,7 @@ impl Searcher<'_> {
                 found.best = of_one.best;
             }
         }
-        found
+        Ok(found)
     }
 
     /// By branch and bound: a mix of several values of a choice is no deployment, and none of these values is better.
@@ -247,60 +254,134 @@ impl Searcher<'_> {
     }
 
     /// The deployment to take: of those that are as good as the best to a hundredth, the one whose values are listed first.
-    fn first_of_the_best(&self, best: f64) -> Domains {
+    fn first_of_the_best(&mut self, best: f64) -> Result<Domains, miette::Report> {
         let mut open = self.open();
-        for choice in &self.choices {
-            let fixed = choice.values.iter().find_map(|value| {
+        for choice in self.choices.clone() {
+            let with = |value: &String| {
                 let mut with = open.clone();
                 with.insert(choice.name.clone(), vec![value.clone()]);
-                let found = self.best(&with).best?;
-                (found.0 >= best * (1.0 - WORTH_BUILDING)).then_some(with)
-            });
-            open = fixed.unwrap_or(open);
+                with
+            };
+            let is_bounded = self.looking.bounded.contains(&choice.name);
+            let mut is_enough = |value: &String| -> Result<bool, miette::Report> {
+                let found = self.best(&with(value))?.best;
+                Ok(found.is_some_and(|(good, _)| good >= best * (1.0 - WORTH_BUILDING)))
+            };
+            let mut first = None;
+            if is_bounded {
+                // With the most of it the best was found, and what is enough of it stays so with more.
+                let mut counts: Vec<&String> = choice.values.iter().collect();
+                counts.sort_by_key(|value| count(value));
+                let (mut low, mut high) = (0, counts.len() - 1);
+                while low < high {
+                    let middle = low.midpoint(high);
+                    match is_enough(counts[middle])? {
+                        true => high = middle,
+                        false => low = middle + 1,
+                    }
+                }
+                first = choice.values.iter().find(|value| count(value) >= count(counts[low]));
+            } else {
+                for value in &choice.values {
+                    if is_enough(value)? {
+                        first = Some(value);
+                        break;
+                    }
+                }
+            }
+            if let Some(value) = first {
+                open = with(value);
+            }
         }
-        open
+        Ok(open)
     }
 }
 
-/// Every value of the choices that settings go by, combined.
+/// How many cores or threads a value of such a choice says.
+fn count(value: &str) -> u64 {
+    value.parse().expect("it was read as a count where the design was")
+}
+
+/// The choices that settings go by.
+fn of_settings(design: &Design) -> impl Iterator<Item = &OpenChoice> {
+    design.choices.iter().filter(|choice| choice.in_set)
+}
+
+/// The choices of so many cores or threads of which the system of the most bounds the others, since there are too many to look at
+/// each.
+fn bounded(design: &Design) -> BTreeSet<String> {
+    let all = of_settings(design).fold(1usize, |all, choice| all.saturating_mul(choice.values.len()));
+    let counts = of_settings(design).filter(|choice| all > MOST_SYSTEMS && choice.counts_threads);
+    counts.map(|choice| choice.name.clone()).collect()
+}
+
+/// The greatest of such values.
+fn greatest(values: &[String]) -> Vec<String> {
+    values.iter().max_by_key(|value| count(value)).cloned().into_iter().collect()
+}
+
+/// Each of some values combined with each of the others.
+fn combined<'c>(all: impl Iterator<Item = (&'c String, Vec<String>)>) -> Vec<Deployment> {
+    all.fold(vec![Deployment::new()], |all, (name, values)| {
+        let with = |of: &Deployment, value: &String| {
+            let mut with = of.clone();
+            with.insert(name.clone(), value.clone());
+            with
+        };
+        all.iter().flat_map(|of| values.iter().map(move |value| with(of, value))).collect()
+    })
+}
+
+/// Every value of the choices that settings go by, combined; of counts of which there are too many to look at each, the
+/// greatest.
 pub(crate) fn systems(design: &Design) -> Result<Vec<Deployment>, miette::Report> {
-    let mut all = vec![Deployment::new()];
-    for choice in design.choices.iter().filter(|choice| choice.in_set) {
-        let count = all.len().saturating_mul(choice.values.len());
-        if count > MOST_SYSTEMS {
+    let bounded = bounded(design);
+    let mut made = 1usize;
+    for choice in of_settings(design).filter(|choice| !bounded.contains(&choice.name)) {
+        made = made.saturating_mul(choice.values.len());
+        if made > MOST_SYSTEMS {
             return Err(miette::miette!(
                 help = format!(
-                    "give `{}` fewer values, or fix it by `--parameter {}={}`",
+                    "give `{}` fewer values, a range a step as in \"1..190 by 4\", or fix it by `--parameter {}={}`; only where a \
+                     choice says nothing but how many cores or threads processors have are more searched",
                     choice.name, choice.name, choice.values[0]
                 ),
-                "the choices in `set` make {count} systems or more, and {MOST_SYSTEMS} at most are looked at"
+                "the choices in `set` make {made} systems or more, and {MOST_SYSTEMS} at most are looked at one by one"
             ));
         }
-        all = all
-            .iter()
-            .flat_map(|of| {
-                choice.values.iter().map(|value| {
-                    let mut with = of.clone();
-                    with.insert(choice.name.clone(), value.clone());
-                    with
-                })
-            })
-            .collect();
     }
-    Ok(all)
+    Ok(combined(of_settings(design).map(|choice| match bounded.contains(&choice.name) {
+        true => (&choice.name, greatest(&choice.values)),
+        false => (&choice.name, choice.values.clone()),
+    })))
 }
 
-/// What of a design runs on its systems.
-struct Looked {
-    all: Vec<Candidates>,
-    /// How many alternatives its choices make.
-    considered: usize,
-    /// Those that run on none of the systems, each with the reason.
-    left_out: Vec<(String, String)>,
-    /// The values that make no system, each with the reason.
-    no_systems: Vec<(String, String)>,
+/// What is seen of a design on its systems.
+struct Looking<'d> {
+    design: &'d Design,
+    changes: &'d Changes,
+    setting: &'d Setting,
+    as_run: &'d dyn Fn(Design) -> Design,
+    /// The choices of which the greatest count bounds the others.
+    bounded: BTreeSet<String>,
     /// Choices by which no setting of these systems goes: the device has nothing that theirs speak of.
     not_set: BTreeSet<String>,
+    all: Vec<Candidates>,
+    /// What was looked at, with its settings and the candidates that it has, where any runs.
+    seen: Vec<(Deployment, Vec<String>, Option<usize>)>,
+    /// The alternatives that choices make.
+    considered: BTreeSet<String>,
+    /// Alternatives and families that run on some system.
+    runs: BTreeSet<String>,
+    /// Why alternatives with choices of their own do not run on some system.
+    refused: BTreeMap<String, (Alternative, String)>,
+    /// The same of those without: what a setting goes by may make another system on which they do.
+    not_run: BTreeMap<String, miette::Report>,
+    /// What choices make impossible, each with the reason.
+    impossible: BTreeMap<String, String>,
+    /// The values that make no system, each with the reason, and the first such refusal.
+    no_systems: Vec<(String, String)>,
+    no_system: Option<miette::Report>,
 }
 
 /// The choices that settings go by, of which every value makes the same settings.
@@ -317,36 +398,92 @@ fn not_set(design: &Design, sets: &[(Deployment, Vec<String>)]) -> BTreeSet<Stri
     of_sets.map(|choice| choice.name.clone()).filter(|name| is_idle(name)).collect()
 }
 
-/// Compiles a design for each of the systems that its settings make.
-fn look(
-    design: &Design,
-    changes: &Changes,
-    setting: &Setting,
-    as_run: &dyn Fn(Design) -> Design,
-) -> Result<Looked, miette::Report> {
-    let (mut all, mut refused) = (Vec::new(), BTreeMap::new());
-    let (mut considered, mut runs) = (BTreeSet::new(), BTreeSet::new());
-    // Why a system is none, and why an alternative without choices of its own does not run on one: what a setting goes by may
-    // make another on which it does.
-    let (mut no_system, mut not_run) = (None, BTreeMap::new());
-    let mut no_systems = Vec::new();
-    let mut impossible = BTreeMap::new();
-    let mut sets: Vec<(Deployment, Vec<String>)> = Vec::new();
-    for of in systems(design)? {
-        let mut own = changes.clone();
-        own.parameters.extend(of.clone());
-        own.only.clone_from(&design.only);
-        let design = as_run(design.changed(&own)?);
-        // What makes the same settings is the same system.
-        let is_known = sets.iter().any(|(_, set)| *set == design.set);
-        sets.push((of.clone(), design.set.clone()));
-        if is_known {
-            continue;
+impl<'d> Looking<'d> {
+    /// Looks at a design on each of the systems that its settings make, or on those that bound the others.
+    fn new(
+        design: &'d Design,
+        changes: &'d Changes,
+        setting: &'d Setting,
+        as_run: &'d dyn Fn(Design) -> Design,
+    ) -> Result<Looking<'d>, miette::Report> {
+        let systems = systems(design)?;
+        let mut looking = Looking {
+            design,
+            changes,
+            setting,
+            as_run,
+            bounded: bounded(design),
+            not_set: BTreeSet::new(),
+            all: Vec::new(),
+            seen: Vec::new(),
+            considered: BTreeSet::new(),
+            runs: BTreeSet::new(),
+            refused: BTreeMap::new(),
+            not_run: BTreeMap::new(),
+            impossible: BTreeMap::new(),
+            no_systems: Vec::new(),
+            no_system: None,
+        };
+        // Two values of a count tell whether a setting goes by it.
+        let ends = of_settings(design).map(|choice| {
+            match (looking.bounded.contains(&choice.name), &choice.values[..]) {
+                (true, [first, .., last]) => (&choice.name, vec![first.clone(), last.clone()]),
+                (_, values) => (&choice.name, values.to_vec()),
+            }
+        });
+        let mut sets = Vec::new();
+        for of in combined(ends) {
+            let set = looking.changed(&of)?.set;
+            sets.push((of, set));
         }
-        impossible.extend(design.impossible.iter().cloned());
+        looking.not_set = not_set(design, &sets);
+        looking.bounded.retain(|name| !looking.not_set.contains(name));
+        for of in systems {
+            looking.see(&of)?;
+        }
+        looking.refuse()?;
+        Ok(looking)
+    }
+
+    /// The design on the system of some values.
+    fn changed(&self, of: &Deployment) -> Result<Design, miette::Report> {
+        let mut own = self.changes.clone();
+        own.parameters.extend(of.clone());
+        own.only.clone_from(&self.design.only);
+        Ok((self.as_run)(self.design.changed(&own)?))
+    }
+
+    /// The systems of `open` that no other of `open` carries more than: of a count the greatest, of what else settings go by each.
+    fn that_bound(&self, choices: &[&OpenChoice], open: &Domains) -> Vec<Deployment> {
+        let settled = choices.iter().filter(|choice| choice.in_set && !self.not_set.contains(&choice.name));
+        combined(settled.map(|choice| match self.bounded.contains(&choice.name) {
+            true => (&choice.name, greatest(&open[&choice.name])),
+            false => (&choice.name, open[&choice.name].clone()),
+        }))
+    }
+
+    /// Compiles the design for a system, once; where nothing runs there are no candidates.
+    fn see(&mut self, of: &Deployment) -> Result<Option<usize>, miette::Report> {
+        let mut of = of.clone();
+        // A step may go by what no setting does.
+        of.retain(|name, _| !self.not_set.contains(name));
+        if let Some((_, _, found)) = self.seen.iter().find(|(known, _, _)| *known == of) {
+            return Ok(*found);
+        }
+        let design = self.changed(&of)?;
+        // What makes the same settings is the same system.
+        let is_known = self.seen.iter().any(|(_, set, _)| *set == design.set);
+        let found = if is_known { None } else { self.compiled(&of, &design) };
+        self.seen.push((of, design.set, found));
+        Ok(found)
+    }
+
+    fn compiled(&mut self, of: &Deployment, design: &Design) -> Option<usize> {
+        self.impossible.extend(design.impossible.iter().cloned());
         let router = || -> Result<Arc<Router>, miette::Report> {
-            let system = setting
-                .system(&design, &design.device)
+            let system = self
+                .setting
+                .system(design, &design.device)
                 .map_err(|error| design.about_device(&design.device, error))?;
             design.check_against(&system)?;
             Ok(Arc::new(Router::new(&system).map_err(|error| miette::miette!("{error}"))?))
@@ -355,71 +492,72 @@ fn look(
             Ok(router) => router,
             Err(error) => {
                 let said: Vec<String> = of.iter().map(|(name, value)| format!("{name}={value}")).collect();
-                no_systems.push((said.join(", "), error.to_string()));
-                no_system.get_or_insert(error);
-                continue;
+                self.no_systems.push((said.join(", "), error.to_string()));
+                self.no_system.get_or_insert(error);
+                return None;
             }
         };
         let own: Vec<&Alternative> = design.alternatives.iter().filter(|one| one.device.is_none()).collect();
-        let tried = side_by_side(own.len(), |index| make_ready(&design, own[index], router.clone()));
+        let tried = side_by_side(own.len(), |index| make_ready(design, own[index], router.clone()));
         let mut ready = Vec::new();
         for (one, tried) in own.into_iter().zip(tried) {
             if !one.choices.is_empty() {
-                considered.insert(one.name.clone());
+                self.considered.insert(one.name.clone());
             }
             match tried {
                 Ok(tried) => {
-                    runs.extend([one.family.clone(), one.name.clone()]);
+                    self.runs.extend([one.family.clone(), one.name.clone()]);
                     ready.push(tried);
                 }
                 Err(error) if one.choices.is_empty() => {
-                    not_run.entry(one.name.clone()).or_insert(error);
+                    self.not_run.entry(one.name.clone()).or_insert(error);
                 }
                 Err(error) => {
-                    refused.entry(one.name.clone()).or_insert_with(|| (one.clone(), error.to_string()));
+                    self.refused.entry(one.name.clone()).or_insert_with(|| (one.clone(), error.to_string()));
                 }
             }
         }
         if ready.is_empty() {
-            continue;
+            return None;
         }
         let folds = ready.iter().map(|one| one.compiled.fold(&one.router)).collect();
         let names = ready.iter().map(|one| one.alternative.name.clone()).collect();
         let design = design.with_only(&names);
-        all.push(Candidates { of, design, ready, folds });
+        self.all.push(Candidates { of: of.clone(), design, ready, folds });
+        Some(self.all.len() - 1)
     }
-    not_run.retain(|name, _| !runs.contains(name));
-    if let Some((_, error)) = not_run.pop_first() {
-        return Err(error);
+
+    /// Refuses what runs on none of the systems and has no other way, and values of which none makes a system.
+    fn refuse(&mut self) -> Result<(), miette::Report> {
+        let runs = &self.runs;
+        self.not_run.retain(|name, _| !runs.contains(name));
+        if let Some((_, error)) = self.not_run.pop_first() {
+            return Err(error);
+        }
+        if let Some(error) = self.no_system.take().filter(|_| self.all.is_empty()) {
+            return Err(error);
+        }
+        if let Some((one, reason)) = self.refused.values().find(|(one, _)| !runs.contains(&one.family)) {
+            return Err(self.design.about_alternative(
+                one,
+                format!(
+                    "`{}` runs on {} with no value of its choices: `{}`: {reason}",
+                    one.family, self.design.device, one.name
+                ),
+                "add a value that this device has, or plan for another device",
+            ));
+        }
+        Ok(())
     }
-    if let Some(error) = no_system.filter(|_| all.is_empty()) {
-        return Err(error);
+
+    /// The alternatives that run on none of the systems, each with the reason.
+    fn left_out(&self) -> Vec<(String, String)> {
+        let refused = self.refused.iter().filter(|(name, _)| !self.runs.contains(*name));
+        refused
+            .map(|(name, (_, reason))| (name.clone(), reason.clone()))
+            .chain(self.impossible.clone())
+            .collect()
     }
-    if let Some((one, reason)) = refused.values().find(|(one, _)| !runs.contains(&one.family)) {
-        return Err(design.about_alternative(
-            one,
-            format!(
-                "`{}` runs on {} with no value of its choices: `{}`: {reason}",
-                one.family, design.device, one.name
-            ),
-            "add a value that this device has, or plan for another device",
-        ));
-    }
-    // A step may go by what no setting does.
-    let not_set = not_set(design, &sets);
-    all.iter_mut().for_each(|one: &mut Candidates| one.of.retain(|name, _| !not_set.contains(name)));
-    Ok(Looked {
-        all,
-        not_set,
-        considered: considered.len() + impossible.len() + no_systems.len(),
-        left_out: refused
-            .into_iter()
-            .filter(|(name, _)| !runs.contains(name))
-            .map(|(name, (_, reason))| (name, reason))
-            .chain(impossible)
-            .collect(),
-        no_systems,
-    })
 }
 
 /// Searches the choices that a design leaves open; nothing where it leaves none.
@@ -445,35 +583,36 @@ pub fn search(
             "`--set {name}` would hide what the design's `set` gives by a choice"
         ));
     }
-    let Looked { all, considered, left_out, no_systems, not_set } = look(design, changes, setting, as_run)?;
+    let looking = Looking::new(design, changes, setting, as_run)?;
     let choices: Vec<&OpenChoice> = design.choices.iter().filter(|choice| choice.of.is_none()).collect();
-    let searcher = Searcher { choices, all, most: MOST_SOLVED };
-    let found = searcher.best(&searcher.open());
+    let mut searcher = Searcher { choices, looking, most: MOST_SOLVED };
+    let found = searcher.best(&searcher.open())?;
     let Some((best, _)) = found.best else {
         // What the plan of all says of why nothing is carried is said better there.
-        let Some(first) = searcher.all.first() else {
+        let Some(first) = searcher.looking.all.first() else {
             return Err(PlanError::NothingAllowed { reason: "no alternative runs".to_string() }.into());
         };
         evaluate(&first.design, &first.parts(), &first.folds, false)?;
         return Err(PlanError::NothingAllowed { reason: "no deployment carries anything".to_string() }.into());
     };
-    let taken = searcher.first_of_the_best(best);
-    let own = searcher.best(&taken).best.map_or(best, |(good, _)| good);
+    let taken = searcher.first_of_the_best(best)?;
+    let own = searcher.best(&taken)?.best.map_or(best, |(good, _)| good);
     let is_used = |choice: &&&OpenChoice| {
-        let alternatives = searcher.all.iter().flat_map(|one| &one.ready).map(|one| &one.alternative);
-        choice.in_set && !not_set.contains(&choice.name)
+        let alternatives = searcher.looking.all.iter().flat_map(|one| &one.ready).map(|one| &one.alternative);
+        choice.in_set && !searcher.looking.not_set.contains(&choice.name)
             || alternatives.flat_map(|one| &one.choices).any(|own| own.is_for_all && own.name == choice.name)
     };
+    let used: Vec<&OpenChoice> = searcher.choices.iter().filter(is_used).copied().collect();
     let mut for_all = Vec::new();
     // What nothing that runs goes by was not chosen.
-    for choice in searcher.choices.iter().filter(is_used) {
+    for choice in used {
         let mut other = searcher.open();
         let value = taken[&choice.name][0].clone();
         other.insert(
             choice.name.clone(),
             choice.values.iter().filter(|one| **one != value).cloned().collect(),
         );
-        let next = searcher.best(&other).best.map(|(good, deployment)| RunnerUp {
+        let next = searcher.best(&other)?.best.map(|(good, deployment)| RunnerUp {
             values: deployment.get(&choice.name).cloned().into_iter().collect(),
             better_by: by_goodness(design, own, good),
         });
@@ -481,7 +620,8 @@ pub fn search(
     }
     let gap = (found.bound / own - 1.0).max(0.0);
     let gap = if gap < ROUNDING { 0.0 } else { gap };
-    let on = searcher.all.iter().find(|one| {
+    let looking = searcher.looking;
+    let on = looking.all.iter().find(|one| {
         one.of.iter().all(|(name, value)| taken.get(name).is_none_or(|values| values.contains(value)))
     });
     let on = on.unwrap_or_else(|| unreachable!("a deployment was found on one of them"));
@@ -495,7 +635,18 @@ pub fn search(
     // What runs on another device takes part in no mix, and is shown beside it.
     let beside = design.alternatives.iter().filter(|one| one.device.is_some()).map(|one| one.name.clone());
     changes.only = Some(kept.into_iter().chain(beside).collect());
-    Ok(Some(Search { changes, considered, left_out, no_systems, kept: count, gap, for_all }))
+    let settled = of_settings(design).filter(|choice| !looking.not_set.contains(&choice.name));
+    Ok(Some(Search {
+        changes,
+        considered: looking.considered.len() + looking.impossible.len() + looking.no_systems.len(),
+        left_out: looking.left_out(),
+        systems: settled.fold(1, |all, choice| all.saturating_mul(choice.values.len())),
+        looked_at: looking.seen.len(),
+        no_systems: looking.no_systems,
+        kept: count,
+        gap,
+        for_all,
+    }))
 }
 
 /// By how much what is as good as `own` is better than what is as good as `other`; infinite where it costs nothing.
@@ -652,11 +803,15 @@ mod tests {
         Design::parse(&text, "drawn.toml", std::path::Path::new("."), &Changes::default()).expect("in order")
     }
 
-    fn searcher(design: &Design, most: usize) -> Searcher<'_> {
-        let setting = Setting::plain(offpath_profile::Library::builtin());
-        let looked = look(design, &Changes::default(), &setting, &|design| design).expect("it compiles");
+    fn searcher<'d>(
+        design: &'d Design,
+        changes: &'d Changes,
+        setting: &'d Setting,
+        most: usize,
+    ) -> Searcher<'d> {
+        let looking = Looking::new(design, changes, setting, &|design| design).expect("it compiles");
         let choices = design.choices.iter().filter(|choice| choice.of.is_none()).collect();
-        Searcher { choices, all: looked.all, most }
+        Searcher { choices, looking, most }
     }
 
     /// Whatever is not looked at is bounded, and with enough programs the best deployment is found, for every goal.
@@ -672,10 +827,11 @@ mod tests {
             "objective = \"least-host-cpu\"\noffered_load = \"1 M/s\"\nrank_by = \"host-cpu\"",
             "objective = \"lowest-p99\"\noffered_load = \"1 M/s\"\nrank_by = \"unloaded-latency\"",
         ];
+        let (changes, setting) = (Changes::default(), Setting::plain(offpath_profile::Library::builtin()));
         let (mut branched, mut cut) = (0, 0);
         for round in 0..48 {
             let design = drawn(goals[round % goals.len()], &mut draw);
-            let full = searcher(&design, MOST_SOLVED);
+            let mut full = searcher(&design, &changes, &setting, MOST_SOLVED);
             let open = full.open();
             // Every deployment by itself.
             let mut deployments = vec![Domains::new()];
@@ -690,18 +846,19 @@ mod tests {
             }
             let own = deployments
                 .iter()
-                .filter_map(|one| Some(full.all[0].solved(|alternative| fits(alternative, one))?.0));
+                .filter_map(|one| Some(full.looking.all[0].solved(|alternative| fits(alternative, one))?.0));
             let best = own.fold(0.0, f64::max);
             if best == 0.0 {
                 continue;
             }
-            let found = full.best(&open);
+            let found = full.best(&open).expect("it is in order");
             let (good, _) = found.best.expect("there is one");
             assert!((good / best - 1.0).abs() < 1e-6, "{good} of {best}: {}", design.source.1);
             assert!((found.bound / best - 1.0).abs() < 1e-6, "{} of {best}", found.bound);
-            let relaxed = full.all[0].solved(|alternative| fits(alternative, &open)).expect("it is solved").0;
+            let relaxed =
+                full.looking.all[0].solved(|alternative| fits(alternative, &open)).expect("it is solved").0;
             branched += usize::from(relaxed > best * (1.0 + 1e-3));
-            let early = searcher(&design, 1).best(&open);
+            let early = searcher(&design, &changes, &setting, 1).best(&open).expect("it is in order");
             let least = early.best.map_or(0.0, |(good, _)| good);
             assert!(
                 least <= best * (1.0 + 1e-6) && early.bound >= best * (1.0 - 1e-6),

@@ -539,7 +539,7 @@ fn contender_in(
     };
     // A value of a choice that makes no system is left out where another makes one.
     let system = setting.system(&design, device).or_else(|error| {
-        let mut others = choices::systems(&design)?.into_iter().skip(1);
+        let mut others = choices::systems(&design)?.into_iter();
         others.find_map(|of| setting.system(&deployed(of).ok()?, device).ok()).ok_or(error)
     })?;
     let mut left_out = design.impossible.clone();

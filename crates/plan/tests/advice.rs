@@ -12,6 +12,7 @@ use offpath_plan::design::{Alternative, Step};
 use offpath_plan::rests::guessed;
 use offpath_plan::{Basis, Changes, Design, Setting};
 use offpath_profile::{Category, Library};
+use offpath_route::Verb;
 use offpath_twin::Seed;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -62,6 +63,14 @@ fn two_ways() -> String {
     let cut = text.find("[[alternative]]\nname = \"A5-batch\"").expect("the last alternative");
     let text = text[..cut].replace("mode = ", "mix = \"both\"\nmode = ");
     format!("{text}\n[[mix]]\nname = \"both\"\nfill = [\"A4\", \"A5-send\"]\n")
+}
+
+/// The first of the alternatives that match logs; the third lets the card's accelerator do so.
+fn logs(alternatives: usize) -> String {
+    let text = text("regex-logs.toml");
+    let parts: Vec<&str> = text.split("[[alternative]]").collect();
+    assert_eq!(parts.len(), 4);
+    parts[..=alternatives].join("[[alternative]]")
 }
 
 const RELAY: &str =
@@ -129,6 +138,16 @@ fn cases() -> Vec<(&'static str, String)> {
                 r#"{ compute = "host", time = "2 us" }, { write = "host-backup", bytes = "64 B" }"#,
             ),
         ),
+        ("use-accelerator, which does the card's work", logs(2)),
+        ("use-accelerator, which does the host's work", logs(1)),
+        (
+            "use-accelerator, of the one that runs",
+            logs(2).replace("mode = ", "mix = \"arm\"\nmode = ").replacen(
+                "[[alternative]]",
+                "[[alternative]]\nmixed = false",
+                1,
+            ),
+        ),
         (
             "move-background-work",
             one(
@@ -176,7 +195,7 @@ fn each_rule_fires_where_its_remedy_gains() {
     }
     insta::assert_snapshot!(table);
     let silent: Vec<&str> = RULES.iter().map(|rule| rule.name).filter(|name| !fired.contains(name)).collect();
-    assert_eq!(silent, ["use-accelerator"], "no rule compares computing with what an engine does");
+    assert!(silent.is_empty(), "{silent:?}");
 }
 
 #[test]
@@ -647,10 +666,16 @@ fn rules_know_what_carries_a_step() {
     let why = silent(&stored, "add-alternative");
     assert!(why.contains("every alternative that another mover"), "{why}");
     let why = silent(&stored, "use-accelerator");
-    assert!(why.contains("the card has `regex`: write an alternative with `transform`"), "{why}");
+    assert!(why.contains("`regex` transforms, and its profile names no kind of work that it does"), "{why}");
+    // What an engine does already is the plan's to compare, and what it does not do is another's.
+    let why = silent(&advised(&text("regex-logs.toml"), Depth::Promising), "use-accelerator");
+    assert!(why.contains("`accelerator` lets `regex` do it already"), "{why}");
+    let other = logs(2).replace("work = \"regular-expressions\", bytes = \"page\"", "time = \"5 us\"");
+    let why = silent(&advised(&other, Depth::Promising), "use-accelerator");
+    assert!(why.contains("of a kind of work that `regex` does by bytes (regular-expressions)"), "{why}");
 }
 
-/// What a request of a list asks for in the mean: steps that compute, the bytes that leave a machine, and waits.
+/// What a request of a list asks for in the mean: steps that compute or let an engine do so, the bytes that leave a machine, and waits.
 fn work(steps: &[Step], times: f64, look: &Look<'_>) -> [f64; 3] {
     let mut sum = [0.0; 3];
     let mut add = |of: [f64; 3]| (0..3).for_each(|at| sum[at] += of[at]);
@@ -658,6 +683,8 @@ fn work(steps: &[Step], times: f64, look: &Look<'_>) -> [f64; 3] {
         match step {
             Step::Compute { .. } => add([times, 0.0, 0.0]),
             Step::Wait { .. } => add([0.0, 0.0, times]),
+            // An engine does what a processor computes otherwise.
+            Step::Verb { verb: Verb::Transform, .. } => add([times, 0.0, 0.0]),
             Step::Verb { path, bytes, to, .. } => {
                 let path = look.router.path(path).expect("it was compiled");
                 let leaves = look.apart(&path.requester, &path.responder);

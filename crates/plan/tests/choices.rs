@@ -111,6 +111,100 @@ fn of_what_is_as_good_the_first_is_taken() {
     assert_eq!(search.for_all[0].taken, ["2"], "the link binds, and two cores are enough");
 }
 
+/// Two processors that both serve, each on so many cores: what is sent grows with what is seen of one, so that the link or the
+/// cores bind.
+fn on_cores(host: &str, soc: &str) -> String {
+    let steps = |at: &str, time: &str| {
+        format!(
+            "[[alternative]]\nname = \"{at}\"\nrequest = [ {{ send-ud = \"client-{at}\", bytes = \"1 KiB\" }}, \
+             {{ compute = \"{at}\", time = \"{time}\" }}, {{ send-ud = \"{at}-client\", bytes = \"64 B\" }} ]\n"
+        )
+    };
+    format!(
+        "[design]\nname = \"cores\"\ndevice = \"bluefield2\"\ntestbed = \"rack\"\nmode = \"separated-host\"\n\
+         set = [\"host.cores={{h}}\", \"soc.cores={{s}}\"]\nobjective = \"most-throughput\"\nrank_by = \"throughput\"\n\
+         [choose]\nh = {host}\ns = {soc}\n{}{}",
+        steps("host", "2 us"),
+        steps("soc", "5 us")
+    )
+}
+
+/// Where the systems of the most cores bound the others, what is taken is what looking at each of them takes.
+#[test]
+fn what_bounds_the_others_finds_what_each_of_them_does() {
+    let searched = |host: &str, soc: &str| {
+        found(&parse(&on_cores(host, soc), &Changes::default())).expect("searched").expect("it has choices")
+    };
+    let taken = |search: &Search| -> Vec<String> {
+        search.for_all.iter().flat_map(|margin| margin.taken.clone()).collect()
+    };
+    let search = searched("\"2..26 by 2\"", "\"1..8\"");
+    assert_eq!(search.systems, 104);
+    assert!(search.looked_at < 16, "{}", search.looked_at);
+    let own = |host: u64, soc: u64| {
+        rate(&parse(&on_cores(&format!("[{host}]"), &format!("[{soc}]")), &Changes::default()))
+    };
+    let all: Vec<(u64, u64, f64)> = (1..=13)
+        .flat_map(|host| (1..=8).map(move |soc| (2 * host, soc)))
+        .map(|(host, soc)| (host, soc, own(host, soc)))
+        .collect();
+    let best = all.iter().map(|(_, _, rate)| *rate).fold(0.0, f64::max);
+    let (host, soc, first) = all.iter().find(|(_, _, rate)| *rate >= 0.99 * best).expect("the best is");
+    assert_eq!(taken(&search), [host.to_string(), soc.to_string()]);
+    assert!((first * (1.0 + search.gap) / best - 1.0).abs() < 1e-6, "{} {first} of {best}", search.gap);
+    // What is listed first is taken of what is as good, also where that is the most.
+    assert_eq!(
+        taken(&searched("[32, 31, 30, 16]", "[17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1]")),
+        ["32", "17"]
+    );
+    // Of 1024 values no more than ten halvings and their neighbours are looked at, and 0 is no system.
+    let wide = searched("\"0..1023\"", "[8]");
+    assert_eq!(wide.systems, 1024);
+    assert!(wide.looked_at <= 13, "{}", wide.looked_at);
+}
+
+/// More cores of a processor carry no less, on shipped designs, and no demand goes by them: the search rests on it.
+#[test]
+fn more_cores_carry_no_less_and_move_no_demand() {
+    for name in ["aggregate-bf3", "echo-headroom", "regex-logs", "nic-cache"] {
+        let text = text(&format!("{name}.toml")).replace("set = [\"dpa.cores={dpa_cores}\"]\n", "");
+        let text = text
+            .replace("dpa_cores = [4, 8, 16]\n", "")
+            .replace("far = [\"dpa:soc\", \"dpa:host\"]", "far = [\"dpa:soc\"]")
+            .replace("batch = [1, 16]", "batch = [1]");
+        let design = parse(&text, &Changes::default());
+        let system = setting(&[], &[]).system(&design, &design.device).expect("it loads");
+        let processors: Vec<&str> = system.machines[0]
+            .endpoints
+            .iter()
+            .map(|one| one.processor.name.as_str())
+            .filter(|processor| system.numbers.contains_key(&format!("{processor}.cores")))
+            .collect();
+        assert!(processors.len() >= 2, "{processors:?}");
+        for processor in processors.into_iter().chain(["client"]) {
+            let mut before: Option<(f64, Vec<offpath_plan::Fold>)> = None;
+            for count in [1, 2, 3, 7, 16, 61] {
+                let own = setting(&[], &[&format!("{processor}.cores={count}")]);
+                // The share of a host's cores that the design may use is less than one of few.
+                let Ok(ready) = prepare(&design, &own) else {
+                    assert!(processor == "host" && count < 4, "{name} with {count} of {processor}");
+                    continue;
+                };
+                let folds = folds(&ready);
+                let total = solved(&design, &ready, &folds).expect("it is solved").optimal.total;
+                if let Some((less, known)) = &before {
+                    assert!(
+                        total >= less * 0.99,
+                        "{name}: {total} with {count} of {processor}, {less} with fewer"
+                    );
+                    assert!(folds == *known, "{name}: with {count} of {processor} demands are others");
+                }
+                before = Some((total, folds));
+            }
+        }
+    }
+}
+
 /// Branch and bound finds what trying every deployment finds, over designs that are drawn.
 #[test]
 fn the_search_is_as_good_as_trying_every_deployment() {
@@ -273,6 +367,16 @@ fn choices_that_cannot_be_meant_are_refused() {
         ("slower-host = [1]", "at = [\"host\"]", ECHO, &[], "and the name of a parameter too"),
         ("", "at = [\"host\", \"soc\"]", ECHO, &[("at", "mars")], "has no value mars"),
         ("", many.as_str(), sized.as_str(), &[], "1024 at most are planned"),
+        ("", "at = \"host\"", ECHO, &[], "\"host\" is not a range that the choice `at` can take"),
+        ("", "at = \"1..\"", ECHO, &[], "\"1..\" is not a range"),
+        ("", "at = \"1 to 4\"", ECHO, &[], "\"1 to 4\" is not a range"),
+        ("", "at = \"-1..4\"", ECHO, &[], "\"-1..4\" is not a range"),
+        ("", "at = \"190..1\"", ECHO, &[], "holds nothing: 1 is less than 190"),
+        ("", "at = \"1..4 by 0\"", ECHO, &[], "its step is 0"),
+        ("", "at = \"1..5000\"", ECHO, &[], "holds 5000 values, and 1024 at most are taken"),
+        ("", "at = [\"1..4\"]", ECHO, &[], "a range stands by itself"),
+        ("", "at = 4", ECHO, &[], "expected a list of values, as in `[1, 16]`, or a range"),
+        ("", "at = \"1..4\"", ECHO, &[("at", "5")], "has no value 5"),
     ] {
         let error = parsed(&text_of(for_all, own, steps), values).expect_err(words).to_string();
         assert!(error.contains(words), "{words}: {error}");
@@ -281,6 +385,33 @@ fn choices_that_cannot_be_meant_are_refused() {
         text_of("", "at = [\"host\"]", ECHO).replace("objective", "set = [\"soc.cores={cores}\"]\nobjective");
     let error = parsed(&set, &[]).expect_err("nobody says how many").to_string();
     assert!(error.contains("`{cores}` is not a choice of the whole deployment"), "{error}");
+}
+
+/// Both ends of a range are of it, whatever its step; where it is no count of cores, each of its systems is looked at.
+#[test]
+fn a_range_stands_for_its_values() {
+    let sized = ECHO.replace("64 B", "{size} B").replace("{at}", "host");
+    let of = |range: &str| {
+        let design = parse(&text_of("", &format!("size = \"{range}\""), &sized), &Changes::default());
+        design.choices[0].values.join(" ")
+    };
+    assert_eq!(of("1..4"), "1 2 3 4");
+    assert_eq!(of("4..4"), "4");
+    assert_eq!(of("1..12 by 5"), "1 6 11 12");
+    assert_eq!(of("1..11 by 5"), "1 6 11");
+    let system = |set: &str, range: &str| {
+        let text = text_of(&format!("n = \"{range}\""), "", &by_host("64 B", "2 us"));
+        found(&parse(
+            &text.replace("objective", &format!("set = [\"{set}={{n}}\"]\nobjective")),
+            &Changes::default(),
+        ))
+    };
+    let refused = system("nic.inflight_slots", "1..190").err().expect("each would be looked at").to_string();
+    assert!(refused.contains("190 systems or more, and 64 at most are looked at one by one"), "{refused}");
+    let few = system("nic.inflight_slots", "1..190 by 4").expect("48 are looked at").expect("it has choices");
+    assert_eq!((few.systems, few.looked_at), (49, 49));
+    let counted = system("host.cores", "0..190").expect("0 is no system").expect("it has choices");
+    assert_eq!((counted.systems, counted.gap < 0.01), (191, true));
 }
 
 /// What a choice decides is exact, and nobody's estimate; and a setting that would hide it is refused.

@@ -345,7 +345,9 @@ impl<'a> Plan<'a> {
                 if reaches.is_empty() && !named.is_empty() {
                     continue;
                 }
-                let mut engine = Engine { name: name.clone(), endpoint, work, reaches, ..Engine::blank() };
+                let does = table.words("does").values;
+                let mut engine =
+                    Engine { name: name.clone(), endpoint, work, reaches, does, ..Engine::blank() };
                 fill(&mut engine, &name, table, numbers);
                 machine.engines.push(engine);
             }
@@ -648,7 +650,18 @@ impl<'a> Plan<'a> {
                 table.words_place("device"),
             ));
         }
-        self.work_of(table).map(drop)
+        let work = self.work_of(table)?;
+        if work != EngineWork::Transform && !table.words("does").values.is_empty() {
+            return Err(structure(
+                format!(
+                    "`does` of `[{}]` names kinds of work, and the engine transforms nothing",
+                    table.name
+                ),
+                "leave it out, or say `work = \"transform\"`",
+                table.words_place("does"),
+            ));
+        }
+        Ok(())
     }
 
     /// A way from a processor to a memory is told once.

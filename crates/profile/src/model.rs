@@ -600,6 +600,8 @@ declared! {
         work: EngineWork,
         /// The memories that it reaches; all of the machine where none is named.
         reaches: Vec<String>,
+        /// The kinds of work that it does where it transforms, as processors' kinds are called.
+        does: Vec<String>,
     }
     numbers {
         /// Latency of posting and of the engine's own pipeline when idle.

@@ -331,6 +331,11 @@ impl Kind {
                             "[\"soc\", \"host\"]",
                             "The memories that it reaches, one at least; all of the machine where left out.",
                         ),
+                        several(
+                            "does",
+                            "[\"regular-expressions\"]",
+                            "Of one that transforms, the kinds of work that it does, as processors' kinds are called; none where left out.",
+                        ),
                         Word::optional(
                             "device",
                             "\"my-card\"",

@@ -162,6 +162,7 @@ const CASES: &[Case] = &[
     everything("line = { value = \"64 B\"", "line = { value = \"7 B\"", "\"7 B\"", &["`dpa_to_dpa_memory.line` is 7 B", "a power of two from 8 B to 4096 B"]),
     everything("line = { value = \"64 B\"", "line = { value = \"1 TiB\"", "\"1 TiB\"", &["`dpa_to_dpa_memory.line` is 1024 GiB", "a power of two from 8 B to 4096 B"]),
     everything("reaches = [\"arm\", \"store\"]", "reaches = []", "[]", &["`reaches` of `[regex]` names no memory", "leave `reaches` out"]),
+    everything("work = \"store\"", "work = \"store\"\ndoes = [\"md5\"]", "[\"md5\"]", &["`does` of `[ssd]` names kinds of work", "leave it out"]),
     everything("store_latency = ", "output_share = { value = 0.5, source = \"i\", provenance = \"datasheet\" }\nstore_latency = ", "0.5, source = \"i\"", &["`ssd.output_share` is of engines that transform", "`work = \"store\"`", "leave it out"]),
     everything("output_share = ", "store_latency = { value = \"1 us\", source = \"i\", provenance = \"datasheet\" }\noutput_share = ", "\"1 us\", source = \"i\"", &["`regex.store_latency` is of engines that store", "`work = \"transform\"`"]),
 ];

@@ -15,6 +15,8 @@ use crate::system::SystemAnswer;
 use crate::{ByName, SCHEMA_VERSION, setting};
 use offpath_plan::comparison::{CompareAsk, Comparison, Contender, Contest, DeviceRatio, DrawsSay, Entrant};
 use offpath_plan::{Basis, Changes, Design, Ranged, Setting};
+use offpath_profile::Link;
+use offpath_quantity::BitRate;
 use offpath_terminal::failure::Failure;
 use offpath_terminal::options::SystemOptions;
 use offpath_terminal::output::{Screen, short};
@@ -160,10 +162,95 @@ pub struct CompareAnswer {
     pub verdict_turning_points: Vec<VerdictTurn>,
     /// How many ends of intervals were looked at so: those that move what the verdict is of by most, and by a hundredth.
     pub ends_held: usize,
+    /// Slots of hosts that bind best mixes and are slower than a link of a card itself.
+    pub slower_slots: Vec<SlowerSlot>,
     /// Why energy is not compared.
     pub energy_not_compared_because: &'static str,
     /// What is to be said of the comparison.
     pub notes: Vec<String>,
+}
+
+/// A host's slot that binds, beside a faster link of a card: in a host of that card's generation they compare otherwise.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct SlowerSlot {
+    /// The slot's link, as settings name it.
+    pub link: String,
+    /// The host that has it.
+    pub host: String,
+    /// Its rate in each direction, before framing.
+    pub rate_gbit_per_s: f64,
+    /// The devices whose best mix it binds.
+    pub binds: Vec<String>,
+    /// The device whose own link is the fastest.
+    pub card: String,
+    /// That link.
+    pub card_link: String,
+    /// Its rate in each direction, before framing.
+    pub card_rate_gbit_per_s: f64,
+}
+
+impl SlowerSlot {
+    /// Every such slot of a comparison.
+    fn all(comparison: &Comparison) -> Vec<SlowerSlot> {
+        // A device's links end at nodes of its own, the host's slot at the host.
+        let links = |one: &'_ Contender, of_host: bool| -> Vec<(String, BitRate)> {
+            let host = one.system.host().map(|host| host.name.as_str());
+            let ends_there =
+                |link: &Link| [&link.from, &link.to].map(|end| Some(end.as_str())).contains(&host);
+            let server = one.system.machines.iter().filter(|machine| machine.prefix.is_empty());
+            let own = server.flat_map(|server| &server.links).filter(|link| ends_there(link) == of_host);
+            own.filter_map(|link| Some((link.name.clone(), link.pcie.as_ref()?.rate))).collect()
+        };
+        let own = comparison
+            .contenders
+            .iter()
+            .flat_map(|one| links(one, false).into_iter().map(|(link, rate)| (one.name.clone(), link, rate)));
+        // Of equal ones the first.
+        let fastest = own.reduce(|best, one| if one.2 > best.2 { one } else { best });
+        let Some((card, card_link, card_rate)) = fastest else { return Vec::new() };
+        let mut all: Vec<SlowerSlot> = Vec::new();
+        for one in &comparison.contenders {
+            let Ok(own) = &one.outcome else { continue };
+            let bounds = &own.checked.plan.optimal.bounds;
+            for (link, rate) in links(one, true) {
+                let is_of_link =
+                    |name: &str| name.strip_prefix(&link).is_some_and(|rest| rest.starts_with('.'));
+                if rate >= card_rate || !bounds.iter().any(|bound| is_of_link(&bound.name)) {
+                    continue;
+                }
+                let host = one.system.machine("server").map(|server| server.host.clone()).unwrap_or_default();
+                let rate_gbit_per_s = rate.as_gbit_per_s();
+                let is_same = |known: &&mut SlowerSlot| {
+                    (&known.link, &known.host, known.rate_gbit_per_s) == (&link, &host, rate_gbit_per_s)
+                };
+                match all.iter_mut().find(is_same) {
+                    Some(known) => known.binds.push(one.name.clone()),
+                    None => all.push(SlowerSlot {
+                        link,
+                        host,
+                        rate_gbit_per_s,
+                        binds: vec![one.name.clone()],
+                        card: card.clone(),
+                        card_link: card_link.clone(),
+                        card_rate_gbit_per_s: card_rate.as_gbit_per_s(),
+                    }),
+                }
+            }
+        }
+        all
+    }
+
+    /// It in a sentence.
+    fn said(&self) -> String {
+        let SlowerSlot { link, host, rate_gbit_per_s, binds, card, card_link, card_rate_gbit_per_s } = self;
+        let (slot, own) = (short(*rate_gbit_per_s), short(*card_rate_gbit_per_s));
+        format!(
+            "the slot of the host {host} (`{link}`) carries {slot} Gbit/s and binds {}, where {card}'s own `{card_link}` carries {own} \
+             Gbit/s: in a host whose slot does too they compare otherwise (`--set {link}.rate={own}Gbit/s`)",
+            binds.join(" and ")
+        )
+    }
 }
 
 /// What a comparison would say by the draws of some mechanisms alone, without past errors.
@@ -455,6 +542,7 @@ impl CompareAnswer {
             verdict: verdict(&one.said),
             card_best_in_share_of_draws: one.said.card_best_in,
         });
+        let slower_slots = SlowerSlot::all(comparison);
         CompareAnswer {
             schema_version: SCHEMA_VERSION,
             design: design.name.clone(),
@@ -507,7 +595,9 @@ impl CompareAnswer {
                 .cloned()
                 .chain(comparison.contenders.iter().flat_map(cautions))
                 .chain(comparison.notes.iter().cloned())
+                .chain(slower_slots.iter().map(SlowerSlot::said))
                 .collect(),
+            slower_slots,
         }
     }
 }

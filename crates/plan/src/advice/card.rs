@@ -5,7 +5,7 @@ use super::look::{Look, PathCall, Site, call, collect, does_the_same, known, pro
 use super::{AdviceRule, Level, Proposal, Proposed};
 use crate::design::{Alternative, ComputeCost, Runs, Step};
 use crate::estimate::Written;
-use offpath_profile::{Endpoint, EngineWork};
+use offpath_profile::{Endpoint, Engine, EngineWork};
 use offpath_quantity::{Dimension, Quantity};
 use offpath_route::{Path, Router, Verb, processor_of};
 use std::collections::BTreeSet;
@@ -48,8 +48,8 @@ pub const NO_NIC_SIDE_CACHE: AdviceRule = AdviceRule {
 };
 
 fn use_accelerator(look: &Look<'_>) -> Proposed {
-    let sites = look.mixed().into_iter().flat_map(|one| look.steps(one));
-    let computing = sites.filter(|site| matches!(site.step, Step::Compute { .. })).count();
+    let sites: Vec<Site<'_>> = look.mixed().into_iter().flat_map(|one| look.steps(one)).collect();
+    let computing = sites.iter().filter(|site| matches!(site.step, Step::Compute { .. })).count();
     let steps = match computing {
         0 => {
             return Proposed::Silent(
@@ -61,17 +61,142 @@ fn use_accelerator(look: &Look<'_>) -> Proposed {
     };
     // The machine that carries the card has no prefix.
     let own = look.router.system().machines.iter().filter(|machine| machine.prefix.is_empty());
-    let engines =
-        own.flat_map(|machine| &machine.engines).filter(|engine| engine.work == EngineWork::Transform);
-    let named: Vec<String> = engines.map(|engine| format!("`{}`", engine.name)).collect();
-    Proposed::Silent(match named.is_empty() {
-        true => format!("profiles describe no accelerator that could do {steps}"),
-        false => format!(
-            "no rule compares a computing step with an engine that transforms, and the card has {}: write an alternative \
-             with `transform` for what it could do of {steps}",
-            named.join(" and ")
-        ),
-    })
+    let engines: Vec<&Engine> = own
+        .flat_map(|machine| &machine.engines)
+        .filter(|engine| engine.work == EngineWork::Transform)
+        .collect();
+    if engines.is_empty() {
+        return Proposed::Silent(format!("profiles describe no accelerator that could do {steps}"));
+    }
+    let (mut changes, mut why_not) = (Vec::new(), BTreeSet::new());
+    for engine in &engines {
+        match accelerated(look, engine) {
+            Ok(own) => changes.extend(own),
+            Err(why) => drop(why_not.insert(why)),
+        }
+    }
+    if changes.iter().all(|change| change.ladder.is_empty()) {
+        return Proposed::Silent(why_not.into_iter().collect::<Vec<_>>().join("; "));
+    }
+    Proposed::Changes(changes)
+}
+
+/// Alternatives of the mix whose work an engine does instead, those first that compute it where the engine is; or why there are
+/// none.
+fn accelerated(look: &Look<'_>, engine: &Engine) -> Result<Vec<Proposal>, String> {
+    let name = &engine.name;
+    let Some((_, card)) = look.endpoint(&engine.endpoint) else {
+        return Err(format!("`{name}` belongs to no endpoint that steps name"));
+    };
+    let path =
+        Path { requester: card.name.clone(), responder: card.name.clone(), engine: Some(name.clone()) };
+    if !look.router.verbs(&path).contains(&Verb::Transform) {
+        return Err(format!("`{path}` transforms nothing"));
+    }
+    let uses = |one: &&Alternative| {
+        look.calls(one)
+            .iter()
+            .any(|call| call.verb == Verb::Transform && call.path.engine.as_ref() == Some(name))
+    };
+    if let Some(known) = look.design.alternatives.iter().find(uses) {
+        return Err(format!("`{}` lets `{name}` do it already, and the plan compares", known.name));
+    }
+    let is_done = |step: &Step| matches!(step, Step::Compute { cost: ComputeCost::Work { work, in_bytes: true, .. }, .. } if engine.does.contains(work));
+    let (mut changes, mut refused) = (Vec::new(), BTreeSet::new());
+    let mixed = look.mixed();
+    let works_at = |one: &Alternative, at: &str| {
+        look.steps(one)
+            .iter()
+            .any(|site| is_done(site.step) && matches!(site.step, Step::Compute { at: own, .. } if own == at))
+    };
+    let is_near = mixed.iter().any(|one| works_at(one, &card.name));
+    for one in mixed {
+        let done: BTreeSet<&String> = look
+            .steps(one)
+            .into_iter()
+            .filter(|site| is_done(site.step))
+            .filter_map(|site| match site.step {
+                Step::Compute { at, .. } => Some(at),
+                _ => None,
+            })
+            .collect();
+        let Some(from) = done.first().copied() else { continue };
+        let Some((_, own)) = look.endpoint(from) else { continue };
+        // What is served elsewhere comes to the engine's processor with all that it does there.
+        let is_moved = own.name != card.name;
+        if done.len() > 1 || is_moved && is_near {
+            continue;
+        }
+        if let Some(why) = is_moved.then(|| cannot(look, one, from, &card.name)).flatten() {
+            refused.insert(format!("`{}` is not for `{}`: {why}", one.name, card.name));
+            continue;
+        }
+        let others: Vec<Site<'_>> = look.steps(one).into_iter().filter(|site| !is_done(site.step)).collect();
+        let slower = match if is_moved { carried_over(look, &others, own, card) } else { Ok(None) } {
+            Ok(slower) => slower,
+            Err(why) => {
+                refused.insert(format!("`{}` is not for `{}`: {why}", one.name, card.name));
+                continue;
+            }
+        };
+        let change = |step: &mut dyn TableLike| -> Edited {
+            let is_of_engine = step
+                .get("work")
+                .and_then(Item::as_str)
+                .is_some_and(|work| engine.does.iter().any(|own| own == work))
+                && step.contains_key("bytes");
+            if is_of_engine {
+                by_choice(step, &["compute", "work"])?;
+                // The verb stands first, as steps are written.
+                let all: Vec<(String, Item)> =
+                    step.iter().map(|(key, item)| (key.to_string(), item.clone())).collect();
+                all.iter().for_each(|(key, _)| drop(step.remove(key)));
+                step.insert(Verb::Transform.name(), value(path.to_string()));
+                let kept =
+                    all.into_iter().filter(|(key, _)| !["compute", "work", "on"].contains(&key.as_str()));
+                kept.for_each(|(key, item)| drop(step.insert(&key, item)));
+                step.fmt();
+                return Ok(());
+            }
+            if is_moved { rename(step, look.router, from, &card.name, slower.as_ref()) } else { Ok(()) }
+        };
+        let added = format!("{} on {name}", one.name);
+        let ladder = match look.design.runs {
+            // No addition changes what the system runs.
+            Runs::Mix(_) | Runs::Alternative(_) => {
+                look.held(format!("let `{name}` do the work of `{}`", one.name), |edit| {
+                    edit.rewrite(&one.family, change)?;
+                    slower.iter().for_each(|slower| slower.declare(edit));
+                    Ok(())
+                })
+            }
+            _ => look.mixed_again(format!("add `{added}`: a share of the requests by `{path}`"), |edit| {
+                edit.add_like(
+                    &one.family,
+                    &added,
+                    &format!("{}, the work done by {name}", one.name),
+                    change,
+                )?;
+                slower.iter().for_each(|slower| slower.declare(edit));
+                Ok(())
+            }),
+        };
+        let why = format!("`{from}` computes in `{}` what the card's `{name}` does", one.name);
+        changes.push(Proposal { why, ladder: ladder.into_iter().collect() });
+    }
+    match (changes.is_empty(), refused.is_empty()) {
+        (false, _) => Ok(changes),
+        (true, false) => Err(refused.into_iter().collect::<Vec<_>>().join("; ")),
+        (true, true) if engine.does.is_empty() => Err(format!(
+            "`{name}` transforms, and its profile names no kind of work that it does (`does`): write an alternative with \
+             `transform` for what it could do"
+        )),
+        (true, true) => Err(format!(
+            "no computing step of the mix is of a kind of work that `{name}` does by bytes ({}): write an alternative with \
+             `transform` for what else it could do",
+            engine.does.join(", ")
+        )),
+    }
 }
 
 /// By how much longer a core of a card takes than a core of a host at equal clocks: the geometric mean of the 15

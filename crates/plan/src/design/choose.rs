@@ -15,6 +15,9 @@ use toml::Spanned;
 /// Alternatives that the open choices of a design may make of it: each is compiled once.
 const MOST_EXPANDED: usize = 1024;
 
+/// The numbers that say how many threads of a processor run at once.
+const THREAD_COUNTS: [&str; 2] = ["cores", "threads_per_core"];
+
 /// A choice that a design leaves open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenChoice {
@@ -26,6 +29,9 @@ pub struct OpenChoice {
     pub values: Vec<String>,
     /// Whether a number of the system goes by it.
     pub in_set: bool,
+    /// Whether nothing goes by it but how many cores or threads processors have. These enter what stations carry and no
+    /// demand, so that more of them never carry less.
+    pub counts_threads: bool,
 }
 
 /// A choice as one alternative takes it.
@@ -188,13 +194,63 @@ fn in_order(given: &BTreeMap<String, Spanned<RawChoice>>) -> Given<'_> {
 }
 
 impl Resolver<'_> {
-    /// The values of a choice that are open: all, or the one that the user fixed it to.
-    fn open_values<'f>(
+    /// The values of a choice, in the file's order.
+    fn values(
         &self,
         name: &str,
-        given: &'f Spanned<RawChoice>,
-    ) -> Result<Vec<&'f toml::Value>, miette::Report> {
-        let all = given.get_ref();
+        given: &Spanned<RawChoice>,
+    ) -> Result<Vec<Spanned<toml::Value>>, miette::Report> {
+        let text = match given.get_ref() {
+            RawChoice::Listed(values) => return Ok(values.clone()),
+            RawChoice::Range(text) => text,
+        };
+        let refuse = |message: String, help: &str| Err(self.error(message, help, given.span()));
+        let (ends, step) = match text.split_once(" by ") {
+            Some((ends, step)) => (ends, step.trim()),
+            None => (text.as_str(), "1"),
+        };
+        let whole = |text: &str| text.trim().parse::<u32>().ok();
+        let ends = ends.split_once("..").and_then(|(low, high)| Some((whole(low)?, whole(high)?)));
+        let (Some((low, high)), Some(step)) = (ends, whole(step)) else {
+            return refuse(
+                format!("\"{text}\" is not a range that the choice `{name}` can take"),
+                "write whole numbers with both ends, as in \"1..190\" or \"1..190 by 8\"; other values stand in a list, as \
+                 in `[\"soc\", \"host\"]`",
+            );
+        };
+        if high < low {
+            return refuse(
+                format!("the range {text} of the choice `{name}` holds nothing: {high} is less than {low}"),
+                &format!("write the lower end first, as in \"{high}..{low}\""),
+            );
+        }
+        if step == 0 {
+            return refuse(
+                format!("the range {text} of the choice `{name}` never goes on: its step is 0"),
+                &format!("write \"{low}..{high}\", or a step of 1 or more"),
+            );
+        }
+        // Both ends are of the range, whatever the step.
+        let count = u64::from((high - low).div_ceil(step)) + 1;
+        if count as usize > MOST_EXPANDED {
+            let wider = (high - low).div_ceil(MOST_EXPANDED as u32 - 1);
+            return refuse(
+                format!(
+                    "the range {text} of the choice `{name}` holds {count} values, and {MOST_EXPANDED} at most are taken"
+                ),
+                &format!("write \"{low}..{high} by {wider}\", or a narrower range"),
+            );
+        }
+        let stepped = (low..high).step_by(step as usize).chain([high]);
+        Ok(stepped.map(|value| Spanned::new(given.span(), toml::Value::Integer(value.into()))).collect())
+    }
+
+    /// The values of a choice, each with whether it is open: all are, or the one that the user fixed it to.
+    fn open_values(
+        &self,
+        name: &str,
+        given: &Spanned<RawChoice>,
+    ) -> Result<Vec<(toml::Value, bool)>, miette::Report> {
         let refuse = |message: String, help: &str, at: Range<usize>| Err(self.error(message, help, at));
         if !is_name(name) {
             return refuse(
@@ -210,9 +266,20 @@ impl Resolver<'_> {
                 given.span(),
             );
         }
+        let all = self.values(name, given)?;
         let mut seen = BTreeSet::new();
-        for value in all {
+        for value in &all {
             let text = text_of(value.get_ref());
+            if let Some((low, high)) = text.split_once("..").filter(|_| value.get_ref().is_str()) {
+                return refuse(
+                    format!(
+                        "{} is no value of the choice `{name}`: a range stands by itself",
+                        value.get_ref()
+                    ),
+                    &format!("write `{name} = \"{low}..{high}\"`, without a list"),
+                    value.span(),
+                );
+            }
             let is_number_or_text = matches!(
                 value.get_ref(),
                 toml::Value::String(_) | toml::Value::Integer(_) | toml::Value::Float(_)
@@ -243,18 +310,31 @@ impl Resolver<'_> {
                 given.span(),
             );
         }
-        let Some(fixed) = self.file.changes.parameters.get(name) else {
-            return Ok(all.iter().map(Spanned::get_ref).collect());
-        };
-        let found = all.iter().map(Spanned::get_ref).find(|value| text_of(value) == fixed.trim());
-        found.map(|value| vec![value]).ok_or_else(|| {
-            let known: Vec<String> = all.iter().map(|value| text_of(value.get_ref())).collect();
-            miette::miette!(
-                help = format!("use one of {}", known.join(", ")),
+        let fixed = self.file.changes.parameters.get(name).map(|fixed| fixed.trim());
+        let is_open = |value: &toml::Value| fixed.is_none_or(|fixed| text_of(value) == fixed);
+        let values: Vec<(toml::Value, bool)> = all
+            .into_iter()
+            .map(Spanned::into_inner)
+            .map(|value| {
+                let is_open = is_open(&value);
+                (value, is_open)
+            })
+            .collect();
+        if let Some(fixed) = fixed.filter(|_| values.iter().all(|(_, is_open)| !is_open)) {
+            let known = match given.get_ref() {
+                RawChoice::Range(text) => format!("a value of {text}"),
+                RawChoice::Listed(_) => {
+                    let known: Vec<String> = values.iter().map(|(value, _)| text_of(value)).collect();
+                    format!("one of {}", known.join(", "))
+                }
+            };
+            return Err(miette::miette!(
+                help = format!("use {known}"),
                 "the choice `{name}` of the design `{}` has no value {fixed}",
                 self.file.raw.design.name
-            )
-        })
+            ));
+        }
+        Ok(values)
     }
 
     /// Whether a name is that of a choice of the design.
@@ -305,11 +385,12 @@ impl Resolver<'_> {
         self.mentioned.borrow_mut().extend(met.keys().cloned());
         let mentioned = in_order(for_all).into_iter().filter(|(choice, _)| met.contains_key(*choice));
         let choices: Given<'_> = in_order(own).into_iter().chain(mentioned).collect();
+        let open: Vec<Vec<(toml::Value, bool)>> = choices
+            .iter()
+            .map(|(choice, values)| self.open_values(choice, values))
+            .collect::<Result<_, miette::Report>>()?;
         let mut taken: Vec<(Vec<(&str, &toml::Value)>, bool)> = vec![(Vec::new(), true)];
-        for (choice, values) in &choices {
-            let open = self.open_values(choice, values)?;
-            let all = values.get_ref().iter().map(Spanned::get_ref);
-            let all: Vec<(&toml::Value, bool)> = all.map(|value| (value, open.contains(&value))).collect();
+        for ((choice, values), all) in choices.iter().zip(&open) {
             let count = taken.len().saturating_mul(all.len());
             if count > MOST_EXPANDED {
                 return Err(self.error(
@@ -322,7 +403,7 @@ impl Resolver<'_> {
                 .iter()
                 .flat_map(|(before, is_kept)| {
                     all.iter().map(move |(value, is_open)| {
-                        let with = before.iter().copied().chain([(choice.as_str(), *value)]).collect();
+                        let with = before.iter().copied().chain([(choice.as_str(), value)]).collect();
                         (with, *is_kept && *is_open)
                     })
                 })
@@ -365,17 +446,48 @@ impl Resolver<'_> {
         by_choice.map(|set| set_number(set).to_string()).collect()
     }
 
+    /// Whether a choice says how many cores or threads processors have and decides nothing else. What code is seen to do may
+    /// go by what else its processor has to do, so that nothing is known of it.
+    fn counts_threads(&self, choice: &OpenChoice) -> bool {
+        let raw = &self.file.raw;
+        let is_count = |set: &str| {
+            let number = set_number(set);
+            set.split_once('=').is_some_and(|(_, value)| value.trim() == format!("{{{}}}", choice.name))
+                && THREAD_COUNTS
+                    .iter()
+                    .any(|count| number.rsplit_once('.').is_some_and(|(_, own)| own == *count))
+        };
+        let mut named_in = raw.design.set.iter().map(|set| set.get_ref()).filter(|set| {
+            let mut names = named(set);
+            names.any(|name| name == choice.name)
+        });
+        named_in.all(|set| is_count(set))
+            && !self.mentioned.borrow().contains(&choice.name)
+            && choice.values.iter().all(|value| value.parse::<u64>().is_ok())
+            && raw.alternative.iter().all(|one| one.get_ref().code.is_none())
+    }
+
     /// The settings of the design, each choice in them at the first of its open values, and the choices themselves.
     pub(super) fn settings_and_choices(&self) -> Result<(Vec<String>, Vec<OpenChoice>), miette::Report> {
         let raw = &self.file.raw;
-        let mut values = BTreeMap::new();
+        let open = |name: &str, given| -> Result<Vec<toml::Value>, miette::Report> {
+            let all = self.open_values(name, given)?.into_iter();
+            Ok(all.filter_map(|(value, is_open)| is_open.then_some(value)).collect())
+        };
+        let of_all: Vec<(&String, Vec<toml::Value>)> = in_order(&raw.choose)
+            .into_iter()
+            .map(|(name, given)| Ok((name, open(name, given)?)))
+            .collect::<Result<_, miette::Report>>()?;
+        let values = of_all.iter().map(|(name, open)| (name.as_str(), &open[0])).collect();
         let mut choices = Vec::new();
-        for (name, given) in in_order(&raw.choose) {
-            let open = self.open_values(name, given)?;
-            values.insert(name.as_str(), open[0]);
-            let open = open.into_iter().map(text_of).collect();
-            choices.push(OpenChoice { name: name.clone(), of: None, values: open, in_set: false });
-        }
+        let left_open = |name: &String, of: Option<String>, open: &[toml::Value]| OpenChoice {
+            name: name.clone(),
+            of,
+            values: open.iter().map(text_of).collect(),
+            in_set: false,
+            counts_threads: false,
+        };
+        choices.extend(of_all.iter().map(|(name, open)| left_open(name, None, open)));
         let substitution = Substitution { values, ..Substitution::default() };
         let mut settings = Vec::new();
         for set in &raw.design.set {
@@ -391,6 +503,7 @@ impl Resolver<'_> {
         let in_set = substitution.met.into_inner();
         for choice in &mut choices {
             choice.in_set = in_set.contains_key(&choice.name);
+            choice.counts_threads = choice.in_set && self.counts_threads(choice);
             if !choice.in_set && !self.mentioned.borrow().contains(&choice.name) {
                 return Err(self.error(
                     format!(
@@ -405,9 +518,7 @@ impl Resolver<'_> {
         for one in &raw.alternative {
             let one = one.get_ref();
             for (name, given) in in_order(&one.choose) {
-                let values = self.open_values(name, given)?.into_iter().map(text_of).collect();
-                let of = Some(one.name.get_ref().clone());
-                choices.push(OpenChoice { name: name.clone(), of, values, in_set: false });
+                choices.push(left_open(name, Some(one.name.get_ref().clone()), &open(name, given)?));
             }
         }
         Ok((settings, choices))

@@ -7,7 +7,7 @@ use offpath_quantity::Quantity;
 use offpath_route::{VERBS, Verb};
 use offpath_workload::{Popularity, Workload};
 use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, Visitor};
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -68,7 +68,41 @@ pub(super) struct RawWorkload {
 }
 
 /// The values of a choice that is left open.
-pub(super) type RawChoice = Vec<Spanned<toml::Value>>;
+#[derive(Clone, Debug)]
+pub(super) enum RawChoice {
+    /// Each by itself.
+    Listed(Vec<Spanned<toml::Value>>),
+    /// As in `1..190`, which is read where a refusal can name the choice.
+    Range(String),
+}
+
+impl<'de> Deserialize<'de> for RawChoice {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<RawChoice, D::Error> {
+        struct ChoiceVisitor;
+        impl<'de> Visitor<'de> for ChoiceVisitor {
+            type Value = RawChoice;
+
+            fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+                to.write_str(
+                    "a list of values, as in `[1, 16]`, or a range of whole numbers, as in `\"1..190\"`",
+                )
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<RawChoice, E> {
+                Ok(RawChoice::Range(text.to_string()))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<RawChoice, A::Error> {
+                let mut values = Vec::new();
+                while let Some(value) = all.next_element()? {
+                    values.push(value);
+                }
+                Ok(RawChoice::Listed(values))
+            }
+        }
+        deserializer.deserialize_any(ChoiceVisitor)
+    }
+}
 
 /// Keys that the application declares, which is known once its name is.
 pub(super) type RawApplication = BTreeMap<Spanned<String>, Spanned<toml::Value>>;
