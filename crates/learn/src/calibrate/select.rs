@@ -120,7 +120,8 @@ fn taken(
             let mut together: Vec<(usize, Found)> = together.collect();
             together.sort_by(|(_, one), (_, other)| one.cost.total_cmp(&other.cost));
             together.truncate(FITTED_TOGETHER);
-            let fitted = together.into_iter().map(|(index, found)| (index, search.descend(found, &with(index))));
+            let fitted =
+                together.into_iter().map(|(index, found)| (index, search.descend(found, &with(index))));
             next = cheapest(fitted.collect());
         }
         let Some((index, found)) = next.filter(|(_, found)| explains(&best, found)) else { break };
