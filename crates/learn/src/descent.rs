@@ -129,14 +129,6 @@ impl Search<'_> {
         Some(best)
     }
 
-    fn moved(&self, from: &Found, free: &[usize], step: &[f64]) -> Vec<f64> {
-        let mut to = from.at.clone();
-        for (index, step) in free.iter().zip(step) {
-            to[*index] = (to[*index] + step).clamp(self.low[*index], self.high[*index]);
-        }
-        to
-    }
-
     /// The best place that steps of these numbers lead to.
     pub fn descend(&self, start: Found, free: &[usize]) -> Found {
         let mut best = start;
@@ -147,8 +139,13 @@ impl Search<'_> {
             }
             let slopes = self.slopes(&best, free);
             loop {
-                let stepped = self.step(&best, free, &slopes, reach);
-                let stepped = stepped.and_then(|step| self.found(self.moved(&best, free, &step)));
+                let stepped = self.step(&best, free, &slopes, reach).and_then(|step| {
+                    let mut to = best.at.clone();
+                    for (index, step) in free.iter().zip(&step) {
+                        to[*index] = (to[*index] + step).clamp(self.low[*index], self.high[*index]);
+                    }
+                    self.found(to)
+                });
                 match stepped {
                     Some(found) if found.cost < best.cost * (1.0 - 1e-9) => {
                         best = found;

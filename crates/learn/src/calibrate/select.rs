@@ -54,8 +54,7 @@ pub(super) fn moving(search: &Search<'_>, start: &Found, progress: &dyn PhasePro
     (0..start.at.len()).filter(moves).collect()
 }
 
-/// Takes numbers one by one, each time the one that explains most of what is left, until none explains more, also where a
-/// number explains something only as those that are taken move with it.
+/// Takes numbers one by one, each time the one that explains most of what is left, until none explains more.
 pub(super) fn select(
     search: &Search<'_>,
     start: Found,
@@ -64,71 +63,34 @@ pub(super) fn select(
     progress: &dyn PhaseProgress,
 ) -> (Found, Vec<usize>) {
     let asked: Vec<usize> = moving.iter().copied().filter(|index| candidates[*index].is_asked).collect();
-    if !asked.is_empty() {
-        let (best, _) = taken(search, start, Vec::new(), moving, progress);
-        let best = search.descend(best, &asked);
-        return (elsewhere(search, best, &asked, progress), asked);
-    }
-    let (mut best, mut free) = taken(search, start, Vec::new(), moving, progress);
-    loop {
-        let there = elsewhere(search, best.clone(), &free, progress);
-        let known = free.len();
-        (best, free) = taken(search, there, free, moving, progress);
-        if free.len() == known {
-            free.sort_unstable();
-            return (best, free);
-        }
-    }
-}
-
-/// Numbers at most that are fitted with those that are taken for a look at what they explain together.
-const FITTED_TOGETHER: usize = 3;
-
-/// The numbers that explain more of what is left, taken beside those that are.
-fn taken(
-    search: &Search<'_>,
-    start: Found,
-    taken: Vec<usize>,
-    moving: &[usize],
-    progress: &dyn PhaseProgress,
-) -> (Found, Vec<usize>) {
-    let (mut best, mut free) = (start, taken);
-    let explains = |best: &Found, found: &Found| {
-        let gain = best.cost - found.cost;
-        gain >= GAIN * best.cost && gain >= LEAST_GAIN
-    };
-    let cheapest = |tried: Vec<(usize, Found)>| {
-        tried.into_iter().min_by(|(_, one), (_, other)| one.cost.total_cmp(&other.cost))
-    };
+    let mut free: Vec<usize> = Vec::new();
+    let mut best = start;
     while free.len() < moving.len() {
         let rest: Vec<usize> = moving.iter().copied().filter(|index| !free.contains(index)).collect();
-        let with = |index: usize| [free.as_slice(), &[index]].concat();
         progress.phase(&format!("candidates for fitted number {}", free.len() + 1), rest.len() as u64);
-        let by_itself = rest.iter().filter_map(|index| {
+        let tried = rest.into_iter().filter_map(|index| {
             progress.step();
-            Some((*index, search.scan(&best, *index)?))
+            Some((index, search.scan(&best, index)?))
         });
-        let mut next = cheapest(by_itself.collect());
-        next = next.map(|(index, scanned)| (index, search.descend(scanned, &with(index))));
-        if !next.as_ref().is_some_and(|(_, found)| explains(&best, found)) && !free.is_empty() {
-            progress.phase("numbers that explain together", rest.len() as u64);
-            let together = rest.iter().filter_map(|index| {
-                progress.step();
-                let begun = places(search, &best, *index).map(|start| search.descend(start, &free));
-                Some((*index, begun.min_by(|one, other| one.cost.total_cmp(&other.cost))?))
-            });
-            let mut together: Vec<(usize, Found)> = together.collect();
-            together.sort_by(|(_, one), (_, other)| one.cost.total_cmp(&other.cost));
-            together.truncate(FITTED_TOGETHER);
-            let fitted =
-                together.into_iter().map(|(index, found)| (index, search.descend(found, &with(index))));
-            next = cheapest(fitted.collect());
-        }
-        let Some((index, found)) = next.filter(|(_, found)| explains(&best, found)) else { break };
+        let Some((index, scanned)) = tried.min_by(|(_, one), (_, other)| one.cost.total_cmp(&other.cost))
+        else {
+            break;
+        };
         free.push(index);
+        let found = search.descend(scanned, &free);
+        let gain = best.cost - found.cost;
+        if gain < GAIN * best.cost || gain < LEAST_GAIN {
+            free.pop();
+            break;
+        }
         best = found;
     }
-    (best, free)
+    if !asked.is_empty() {
+        free = asked;
+        best = search.descend(best, &free);
+    }
+    free.sort_unstable();
+    (elsewhere(search, best, &free, progress), free)
 }
 
 /// The best place that searches from elsewhere end at, too: where two bounds cross, a step of each number alone leads
@@ -139,12 +101,17 @@ pub(super) fn elsewhere(
     free: &[usize],
     progress: &dyn PhaseProgress,
 ) -> Found {
-    progress.phase("searches from elsewhere", free.len() as u64);
+    const PLACES: u32 = 5;
+    progress.phase("searches from elsewhere", free.len() as u64 * u64::from(PLACES));
     let mut found = best.clone();
     for index in free {
-        progress.step();
-        let others: Vec<usize> = free.iter().copied().filter(|other| other != index).collect();
-        for start in places(search, &best, *index) {
+        let (low, high) = (search.low[*index], search.high[*index]);
+        for place in 0..PLACES {
+            progress.step();
+            let mut at = best.at.clone();
+            at[*index] = low + (high - low) * (f64::from(place) + 0.5) / f64::from(PLACES);
+            let others: Vec<usize> = free.iter().copied().filter(|other| other != index).collect();
+            let Some(start) = search.found(at) else { continue };
             let there = search.descend(search.descend(start, &others), free);
             if there.cost < found.cost {
                 found = there;
@@ -152,17 +119,6 @@ pub(super) fn elsewhere(
         }
     }
     found
-}
-
-/// Places of one number, spread over its range, the others where they are.
-fn places(search: &Search<'_>, from: &Found, index: usize) -> impl Iterator<Item = Found> {
-    const PLACES: u32 = 5;
-    let (low, high) = (search.low[index], search.high[index]);
-    (0..PLACES).filter_map(move |place| {
-        let mut at = from.at.clone();
-        at[index] = low + (high - low) * (f64::from(place) + 0.5) / f64::from(PLACES);
-        search.found(at)
-    })
 }
 
 #[cfg(test)]
