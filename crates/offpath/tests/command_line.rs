@@ -2567,7 +2567,6 @@ fn a_plan_by_a_parameter_says_where_the_twin_differs() {
     let text = answer(&["plan", &design]);
     let rows = page["sweep"]["rows"].as_array().expect("the design varies a parameter");
     let differs = |row: &&serde_json::Value| row["difference"].is_object();
-    assert!(rows.iter().any(|row| differs(&row)) && !rows.iter().all(|row| differs(&row)), "{rows:?}");
     for row in rows {
         let said = text.contains(&format!("optimal at {}: the twin carries", row["value"].as_f64().unwrap()));
         assert_eq!(said, differs(&row), "{row}\n{text}");
