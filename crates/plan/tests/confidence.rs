@@ -1077,22 +1077,25 @@ fn a_draw_that_one_alternative_refuses_is_a_draw_of_the_others() {
         let text = format!("{TWO_WAYS}[parameters]\nsize = \"200 B to 1800 B\"\n{}", ways.concat());
         planned(&parse(&text, &Changes::default()), &[], &[])
     };
-    let (ud, rc) = (way("ud", "send-ud"), way("rc", "send"));
+    let (ud, rc) = (way("datagram", "send-ud"), way("reliable", "send"));
     let (both, rc) = (of(&[ud, rc.clone()]), of(&[rc]));
     assert_eq!(
-        alone(&both, "rc").rate,
-        alone(&rc, "rc").rate,
+        alone(&both, "reliable").rate,
+        alone(&rc, "reliable").rate,
         "another alternative moves none of its figures"
     );
-    assert_eq!(alone(&both, "rc").latency_s, alone(&rc, "rc").latency_s);
-    assert_eq!(alone(&both, "rc").runs_in, 1.0);
-    let runs = alone(&both, "ud").runs_in;
+    assert_eq!(alone(&both, "reliable").latency_s, alone(&rc, "reliable").latency_s);
+    assert_eq!(alone(&both, "reliable").runs_in, 1.0);
+    let runs = alone(&both, "datagram").runs_in;
     assert!(runs > 0.5 && runs < 0.9, "{runs}");
     let sure = &both.recommendation;
-    assert_eq!(both.optimal.composition(), ["ud"]);
+    assert_eq!(both.optimal.composition(), ["datagram"]);
     assert_eq!((sure.runs_in, sure.carried_in), (runs, 1.0));
     near("the best in the rest at most", sure.best_in, runs, 1e-9);
-    assert_eq!(sure.best_sets.iter().map(|(set, _)| &set[0][..]).collect::<Vec<_>>(), ["ud", "rc"]);
+    assert_eq!(
+        sure.best_sets.iter().map(|(set, _)| &set[0][..]).collect::<Vec<_>>(),
+        ["datagram", "reliable"]
+    );
 }
 
 const BOUND: &str = r#"
