@@ -48,7 +48,7 @@ fn the_score_is_what_is_published() {
     assert_eq!(of(summary.exact), (50, 50), "{summary:?}");
     assert_eq!(of(summary.configured), (149, 151), "{summary:?}");
     assert_eq!((summary.not_modelled, summary.of_scored_kinds), (93, 456), "{summary:?}");
-    assert_eq!((of(summary.unfitted), of(summary.unfitted_restated)), ((4, 27), (80, 99)), "{summary:?}");
+    assert_eq!((of(summary.unfitted), of(summary.unfitted_restated)), ((4, 27), (85, 99)), "{summary:?}");
     // What knows no card stands beside them: no difference where two things are compared, else links alone.
     assert_eq!(of(summary.unfitted_simple), (6, 27), "{summary:?}");
     let by_none = lines().iter().filter(|line| line.sort == Some(Sort::Unfitted));
@@ -1779,10 +1779,10 @@ fn places_of_several_operations_stand_beside_those_of_one() {
     }
 }
 
-/// A packet is read where the NIC put it: where few wait the placement in the DPA's own memory is the faster one, and where many do
-/// it is not, as the design says.
+/// On all cores of the DPA its memory receives no more packets than it is measured to, however many wait, so that packets in the
+/// other memory are aggregated faster, as the design says.
 #[test]
-fn which_placement_aggregates_fastest_depends_on_the_packets_that_wait() {
+fn which_placement_aggregates_fastest_depends_on_what_the_memory_receives() {
     let bench = Bench::new(Library::builtin());
     let over_own_memory = |waiting: &str| {
         let mut one = line("D198").row.experiment.clone().expect("it is run");
@@ -1791,17 +1791,12 @@ fn which_placement_aggregates_fastest_depends_on_the_packets_that_wait() {
         one.plains_mut().for_each(|plain| drop(plain.parameters.insert("waiting".into(), waiting.into())));
         bench.run(&one).expect("it runs").points[0].value
     };
-    for (waiting, is_faster) in
-        [("48", false), ("192", false), ("7000", false), ("8000", true), ("24576", true)]
-    {
+    for waiting in ["48", "192", "7000", "8000", "24576"] {
         let over = over_own_memory(waiting);
-        assert_eq!(over > 1.0, is_faster, "{waiting}: {over}");
+        assert!(over > 1.0, "{waiting}: {over}");
     }
     let design = include_str!("../../../designs/aggregate-bf3.toml");
-    assert!(
-        design.contains("up to some 7,500 of 32 tuples")
-            && design.contains("waiting = { value = 192, low = 48, high = 24_576 }")
-    );
+    assert!(design.contains("waiting = { value = 192, low = 48, high = 24_576 }"));
     // Every load of a packet is of what arrived.
     let loads = design.lines().filter(|line| line.contains("load = ") && line.contains("bytes = \"packet\""));
     assert_eq!(loads.filter(|line| line.contains("arrived = \"packet * waiting\"")).count(), 4);
