@@ -110,8 +110,9 @@ struct MemoryStations {
     memory: StationId,
     banks: Option<StationId>,
     inbound_reads: Option<StationId>,
-    /// Bytes that the NIC reads out of it, and writes into it.
-    inbound_bytes: [Option<StationId>; 2],
+    /// Where bytes bind that the NIC reads out of it, and that it writes into it, with the rate of each.
+    read_by_nic: Option<(StationId, BitRate)>,
+    written_by_nic: Option<(StationId, BitRate)>,
 }
 
 /// The stations of one engine.
@@ -767,10 +768,10 @@ fn machine_stations(
         memory: named(&memory.name, "memory"),
         banks: (!memory.ddio).then(|| named(&memory.name, "banks")),
         inbound_reads: memory.inbound_read_rate.map(|_| named(&memory.name, "inbound_reads")),
-        inbound_bytes: [
-            memory.inbound_read_bandwidth.map(|_| named(&memory.name, "read_bytes")),
-            memory.inbound_write_bandwidth.map(|_| named(&memory.name, "written_bytes")),
-        ],
+        read_by_nic: memory.inbound_read_bandwidth.map(|rate| (named(&memory.name, "read_bytes"), rate)),
+        written_by_nic: memory
+            .inbound_write_bandwidth
+            .map(|rate| (named(&memory.name, "written_bytes"), rate)),
     });
     Ok(MachineStations {
         cores: named(nic, "cores"),
@@ -1008,15 +1009,14 @@ impl<'r> Build<'r> {
 
     /// The way from the NIC to what it reads out of a memory.
     fn read_by_nic_hop(&self, place: Place<'r>) -> Option<Hop> {
-        let station = place.memory().inbound_bytes[0]?;
-        Some(self.line_hop(station, Time::ZERO, place.endpoint.memory.inbound_read_bandwidth?))
+        let (station, rate) = place.memory().read_by_nic?;
+        Some(self.line_hop(station, Time::ZERO, rate))
     }
 
     /// The way from the NIC to where it writes, and the memory itself; `delay` is what lies before both.
     fn written_by_nic_hops(&self, place: Place<'r>, delay: Time, detached: bool, hops: &mut Vec<Hop>) {
         let mut before = delay;
-        let rate = place.endpoint.memory.inbound_write_bandwidth;
-        if let Some((station, rate)) = place.memory().inbound_bytes[1].zip(rate) {
+        if let Some((station, rate)) = place.memory().written_by_nic {
             hops.push(Hop { detached, ..self.line_hop(station, std::mem::take(&mut before), rate) });
         }
         hops.push(self.memory_hop(place, before, detached));
@@ -1411,10 +1411,7 @@ impl<'r> Build<'r> {
                 self.detached("packet", leg.station, Pick::Any, link_rate(&leg.pcie).time_for(framed));
             }
             let own = self.from.memory();
-            let inbound = match is_in {
-                true => own.inbound_bytes[1].zip(memory.inbound_write_bandwidth),
-                false => own.inbound_bytes[0].zip(memory.inbound_read_bandwidth),
-            };
+            let inbound = if is_in { own.written_by_nic } else { own.read_by_nic };
             for (station, rate) in inbound.into_iter().chain([(own.memory, memory.bandwidth)]) {
                 self.detached("memory", station, Pick::Any, rate.time_for(self.payload));
             }

@@ -15,7 +15,7 @@ use crate::system::SystemAnswer;
 use crate::{ByName, SCHEMA_VERSION, setting};
 use offpath_plan::comparison::{CompareAsk, Comparison, Contender, Contest, DeviceRatio, DrawsSay, Entrant};
 use offpath_plan::{Basis, Changes, Design, Ranged, Setting};
-use offpath_profile::Link;
+use offpath_profile::{Link, Machine};
 use offpath_quantity::BitRate;
 use offpath_terminal::failure::Failure;
 use offpath_terminal::options::SystemOptions;
@@ -193,13 +193,15 @@ pub struct SlowerSlot {
 impl SlowerSlot {
     /// Every such slot of a comparison.
     fn all(comparison: &Comparison) -> Vec<SlowerSlot> {
+        fn server(one: &Contender) -> &Machine {
+            one.system.machine("server").expect("what is compared is the server's card")
+        }
         // A device's links end at nodes of its own, the host's slot at the host.
         let links = |one: &'_ Contender, of_host: bool| -> Vec<(String, BitRate)> {
             let host = one.system.host().map(|host| host.name.as_str());
             let ends_there =
                 |link: &Link| [&link.from, &link.to].map(|end| Some(end.as_str())).contains(&host);
-            let server = one.system.machines.iter().filter(|machine| machine.prefix.is_empty());
-            let own = server.flat_map(|server| &server.links).filter(|link| ends_there(link) == of_host);
+            let own = server(one).links.iter().filter(|link| ends_there(link) == of_host);
             own.filter_map(|link| Some((link.name.clone(), link.pcie.as_ref()?.rate))).collect()
         };
         let own = comparison
@@ -219,7 +221,7 @@ impl SlowerSlot {
                 if rate >= card_rate || !bounds.iter().any(|bound| is_of_link(&bound.name)) {
                     continue;
                 }
-                let host = one.system.machine("server").map(|server| server.host.clone()).unwrap_or_default();
+                let host = server(one).host.clone();
                 let rate_gbit_per_s = rate.as_gbit_per_s();
                 let is_same = |known: &&mut SlowerSlot| {
                     (&known.link, &known.host, known.rate_gbit_per_s) == (&link, &host, rate_gbit_per_s)
